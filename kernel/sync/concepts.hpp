@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What a lock may ask of the machine below it, and what a machine must promise a lock.
+//
+// A lock is a template over a back end. The same header runs on this kernel (native, ipi, kvm, xen), on host threads
+// (ThreadSanitizer, benchmarks) and under a checker that explores schedules; so everything that differs between them,
+// down to the atomics, comes from the back end. Back ends are types with static members: no function pointers, no
+// virtual calls, nothing patched at run time.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "kernel/sync/events.hpp"
+#include "kernel/types.hpp"
+
+namespace spinkick::sync {
+
+/// The services that every lock needs.
+///
+///  Atomic<T>             std::atomic's load, store, exchange, compare_exchange_strong, fetch_add, fetch_or, fetch_and,
+///                        fetch_sub, for unsigned T of 1, 2, 4 or 8 bytes and for pointers; a memory order is always
+///                        given. There is no fence: a full barrier is a seq_cst exchange.
+///  kMaxCpus              bound of this_cpu(); sizes the per-CPU node arrays.
+///  this_cpu()            the CPU that runs the caller. Stable while the caller holds or queues for a lock.
+///  in_nmi()              true in NMI context, where nobody may sleep.
+///  relax()               one spin hint (PAUSE).
+///  count(event, n)       adds n to this CPU's counter; never a shared cache line; exact in spite of interrupts.
+///  disable_interrupts()  masks interrupts, returns the mask as it was; restore_interrupts(state) puts it back.
+template <class B>
+concept LockMachine = requires(LockEvent event, std::uint64_t n, typename B::InterruptState state) {
+    typename B::template Atomic<std::uint32_t>;
+    { B::kMaxCpus } -> std::convertible_to<std::uint32_t>;
+    { B::this_cpu() } noexcept -> std::same_as<CpuId>;
+    { B::in_nmi() } noexcept -> std::same_as<bool>;
+    { B::relax() } noexcept -> std::same_as<void>;
+    { B::count(event, n) } noexcept -> std::same_as<void>;
+    { B::disable_interrupts() } noexcept -> std::same_as<typename B::InterruptState>;
+    { B::restore_interrupts(state) } noexcept -> std::same_as<void>;
+};
+
+/// Stands for the caller's condition where the concept below needs one.
+struct DoneProbe {
+    bool operator()() const noexcept { return true; }
+};
+
+/// A machine that can also put a vCPU to sleep and wake it.
+///
+///  wait_unless(done)   arms this CPU's wake channel, calls done() exactly once, sleeps only if that was false. May
+///                      return early or spuriously: the caller looks again. Leaves the interrupt mask as found. Never
+///                      sleeps in NMI context. Never sleeps past a kick that was sent after done() read its last word.
+///  kick(cpu)           ends the wait of `cpu`: the current one, or the next one if it is about to sleep. Harmless if the
+///                      target runs. The caller has published what done() reads, with a full barrier, before.
+///  is_preempted(cpu)   the hypervisor says that this vCPU is runnable but does not run. False where it does not say.
+///  yield_to(cpu)       a hint: give this vCPU's time to `cpu`.
+///  now()               time stamp for the latency counters, in TSC ticks.
+template <class B>
+concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) {
+    { B::wait_unless(done) } noexcept -> std::same_as<void>;
+    { B::kick(cpu) } noexcept -> std::same_as<void>;
+    { B::is_preempted(cpu) } noexcept -> std::same_as<bool>;
+    { B::yield_to(cpu) } noexcept -> std::same_as<void>;
+    { B::now() } noexcept -> std::same_as<Tsc>;
+};
+
+/// What every lock offers. lock() returns when the caller holds the lock; try_lock() returns true if it took the lock
+/// without waiting; unlock() is called by the holder, on the CPU that took it. None of them touches the interrupt mask
+/// for longer than the call. A lock is constant-initialised, starts free, and is never copied.
+template <class L>
+concept Lock = std::default_initializable<L> && !std::copyable<L> && requires(L lock, const L& seen) {
+    { lock.lock() } noexcept -> std::same_as<void>;
+    { lock.try_lock() } noexcept -> std::same_as<bool>;
+    { lock.unlock() } noexcept -> std::same_as<void>;
+    { L::kName } -> std::convertible_to<const char*>;
+    { L::kIsFifo } -> std::convertible_to<bool>; // fairness verdicts apply only where this is true
+    { L::kExcludes } -> std::convertible_to<bool>; // false for null and broken
+    { L::kSleeps } -> std::convertible_to<bool>; // has a slow path that halts
+    { seen.word() } noexcept -> std::convertible_to<std::uint64_t>; // the raw state, for a dump
+};
+
+} // namespace spinkick::sync

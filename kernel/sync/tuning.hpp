@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The switches of the locks. All of them may be changed while locks are in use; a waiter sees the new value at the start
+// of its next spin. They are read in slow paths only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace spinkick::sync {
+
+/// When a queued waiter stops spinning before its threshold (seed row 5; Linux's pv_wait_early and its reverted variant).
+enum class WaitEarly : std::uint8_t {
+    off,       ///< never
+    state,     ///< the predecessor's node says that it halted
+    preempted, ///< that, or the hypervisor says that the predecessor's vCPU is preempted
+};
+
+struct Tuning {
+    /// Spins before a waiter halts; Linux's SPIN_THRESHOLD is 2^15.
+    std::atomic<std::uint64_t> spin_threshold{1u << 15};
+    std::atomic<WaitEarly> wait_early{WaitEarly::state};
+    /// Negative control for the suite itself: every Nth kick is dropped; 0 drops none.
+    std::atomic<std::uint32_t> drop_every_nth_kick{0};
+};
+
+inline constinit Tuning tuning{};
+
+} // namespace spinkick::sync
