@@ -9,7 +9,7 @@
 #include "kernel/log.hpp"
 
 extern "C" const char image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[], data_begin[], data_end[];
-extern "C" std::uint64_t boot_pml4[];
+extern "C" constinit std::uint64_t kernel_cr3 = 0; ///< for trampoline.S
 
 namespace spinkick::x86::paging {
 namespace {
@@ -90,13 +90,12 @@ void init() noexcept {
     map_image(text_begin, text_end, Access::read_execute);
     map_image(rodata_begin, rodata_end, Access::read_only);
     map_image(data_begin, data_end, Access::read_write);
-    write_cr3(phys_of_image(&root));
+    kernel_cr3 = phys_of_image(&root);
+    write_cr3(kernel_cr3);
     final_tables = true;
 }
 
 bool is_final() noexcept { return final_tables; }
-
-void load_this_cpu() noexcept { write_cr3(phys_of_image(&root)); }
 
 void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache) noexcept {
     if (!final_tables) {

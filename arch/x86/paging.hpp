@@ -29,8 +29,6 @@ enum class Cache : std::uint8_t { write_back, uncached };
 void init() noexcept;
 /// True once init() has run: loader data must then be mapped before it is read.
 [[nodiscard]] bool is_final() noexcept;
-/// Loads the kernel's tables on a CPU that came up on the boot tables.
-void load_this_cpu() noexcept;
 
 /// Maps [physical, physical + bytes) somewhere in the physical window and returns the virtual address of `physical`; nullptr
 /// if the window or the pool of table pages is used up (said on the console). Before init() it answers from the boot tables
