@@ -20,8 +20,10 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 /// Prints "PANIC: reason", the backtrace of the caller and the running test, stops the other CPUs and powers off.
 [[noreturn]] void die(std::string_view reason) noexcept;
 
-/// CPUs that are online; ids 0..cpu_count()-1.
+/// CPUs that are online, the boot CPU included.
 [[nodiscard]] std::uint32_t cpu_count() noexcept;
+/// The nth of them, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
+[[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 [[nodiscard]] CpuId this_cpu() noexcept;
 /// One spin hint.
 void relax() noexcept;
@@ -40,6 +42,8 @@ struct Work {
 [[nodiscard]] bool start_work(CpuId cpu, const Work& work) noexcept;
 /// Runs work on the calling CPU; returns when it has ended or was rescued.
 void run_here(const Work& work) noexcept;
+/// True if `cpu` has no work: what it ran last, and its `finished`, are over.
+[[nodiscard]] bool is_idle(CpuId cpu) noexcept;
 /// Throws `cpu` out of its work, wherever it is: spinning or halted, with interrupts masked or not.
 void rescue(CpuId cpu) noexcept;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "arch/x86/smp.hpp"
 
+#include <new>
+
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/descriptors.hpp"
 #include "arch/x86/insn.hpp"
@@ -176,6 +178,15 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
     result.online = online.load(std::memory_order_acquire);
     result.elapsed = clock::now() - begin;
     return result;
+}
+
+std::uint32_t placed_count() noexcept { return ap_entry_count; }
+
+CpuId online_cpu(std::uint32_t n) noexcept {
+    std::uint32_t seen = 0;
+    for (std::uint32_t cpu = 0; cpu < ap_entry_count; ++cpu)
+        if (has_arrived(cpu) && seen++ == n) return CpuId{cpu};
+    return CpuId{0};
 }
 
 std::uint32_t online_count() noexcept { return online.load(std::memory_order_acquire); }

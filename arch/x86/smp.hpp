@@ -58,5 +58,9 @@ using StartMethod = bool (*)(CpuId cpu, ApicId id) noexcept;
 [[nodiscard]] BringUp start_all(std::uint32_t count, std::uint64_t trampoline_page, StartMethod start) noexcept;
 
 [[nodiscard]] std::uint32_t online_count() noexcept;
+/// CPUs that have a block, online or not.
+[[nodiscard]] std::uint32_t placed_count() noexcept;
+/// The nth online CPU.
+[[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 
 } // namespace spinkick::x86::smp
