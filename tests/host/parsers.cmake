@@ -4,10 +4,12 @@
 # sources are the kernel's own files; console_capture.cpp stands for the console.
 
 add_executable(parsers_test
+    ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
     ${PROJECT_SOURCE_DIR}/kernel/json.cpp
     ${PROJECT_SOURCE_DIR}/kernel/log.cpp
     ${PROJECT_SOURCE_DIR}/kernel/text.cpp
     console_capture.cpp
+    test_command_line.cpp
     test_json.cpp
     test_text.cpp)
 target_include_directories(parsers_test PRIVATE ${PROJECT_SOURCE_DIR})
