@@ -63,7 +63,7 @@ function(add_image target output symbols)
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output} LINK_DEPENDS ${linker_script})
     add_dependencies(${target} spinkick_linker_script)
     target_link_options(${target} PRIVATE -nostdlib -static -no-pie -Wl,--no-undefined -Wl,--fatal-warnings -Wl,--build-id=none
-        -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack -Wl,--orphan-handling=error -T ${linker_script})
+        -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack -T ${linker_script})
 endfunction()
 add_image(spinkick_first_link first_link.elf ${CMAKE_BINARY_DIR}/no_symbols.S)
 add_image(spinkick spinkick.elf ${CMAKE_BINARY_DIR}/symbols.S)

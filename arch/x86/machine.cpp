@@ -39,7 +39,8 @@ struct alignas(64) Mailbox {
 };
 
 constinit std::array<Mailbox, kMaxCpus> mailboxes{};
-constinit void (*tick_function)() noexcept = nullptr;
+using Tick = void (*)() noexcept;
+constinit Tick tick_function = nullptr;
 constinit std::atomic<bool> stopping{false};
 
 constexpr std::uint8_t kHltOpcode = 0xf4;
@@ -86,6 +87,7 @@ void run(Mailbox& mailbox) noexcept {
     block.rescue.store(false, std::memory_order_relaxed); // an order for an earlier body is void
     block.rescue_context = &mailbox.context;
     const auto work = mailbox.work;
+    sti();
     const bool completed = run_rescuable(work.fn, work.argument, &mailbox.context);
     block.rescue_context = nullptr;
     sti();
