@@ -5,7 +5,9 @@
 // guest, which has none of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "kernel/types.hpp"
@@ -25,6 +27,17 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 /// The nth of them, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
 [[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 [[nodiscard]] CpuId this_cpu() noexcept;
+/// 48 KiB for what runs on a CPU to record into; whoever uses it first clears it.
+[[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
+/// This CPU's time stamp counter, ordered against the loads and stores around it.
+[[nodiscard]] Tsc time_stamp() noexcept;
+/// How far another CPU's counter is ahead of the boot CPU's, and how well that is known; false if it was not measured.
+struct SkewInfo {
+    std::int64_t ticks = 0;
+    std::uint64_t error_ticks = 0;
+    bool measured = false;
+};
+[[nodiscard]] SkewInfo skew_of(CpuId cpu) noexcept;
 /// One spin hint.
 void relax() noexcept;
 /// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts masked, so

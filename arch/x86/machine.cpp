@@ -16,6 +16,7 @@
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/smp.hpp"
 #include "arch/x86/traps.hpp"
+#include "arch/x86/tsc.hpp"
 #include "boot/layout.h"
 #include "drivers/console.hpp"
 #include "kernel/clock.hpp"
@@ -164,6 +165,13 @@ void die(std::string_view reason) noexcept {
 std::uint32_t cpu_count() noexcept { return smp::online_count(); }
 CpuId online_cpu(std::uint32_t n) noexcept { return smp::online_cpu(n); }
 CpuId this_cpu() noexcept { return x86::this_cpu(); }
+std::span<std::byte> scratch_of(CpuId cpu) noexcept { return smp::scratch_of(cpu); }
+Tsc time_stamp() noexcept { return rdtsc_ordered(); }
+SkewInfo skew_of(CpuId cpu) noexcept {
+    if (cpu == CpuId{0}) return {0, 0, true};
+    const auto skew = tsc::skew_of(cpu);
+    return {skew.ticks, skew.error_ticks, skew.measured};
+}
 void relax() noexcept { pause(); }
 bool interrupts_enabled() noexcept { return x86::interrupts_enabled(); }
 

@@ -33,12 +33,13 @@ using paging::kPageBytes;
 
 // One CPU's slice of the arena window, in pages. A page between two stacks is never mapped: running over an end is a #PF or a
 // #DF on a stack of its own, not a neighbour's data.
-constexpr std::uint64_t kSlotPages = 16;
+constexpr std::uint64_t kSlotPages = 32;
 struct Piece {
     std::uint64_t first, pages;
 };
-constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 1}, kMachineCheckStack{11, 1}, kBlock{13, 1};
-constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock};
+constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 1}, kMachineCheckStack{11, 1}, kBlock{13, 1},
+    kScratch{15, 12};
+constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock, kScratch};
 
 constexpr std::uint64_t mapped_pages() noexcept {
     std::uint64_t pages = 0;
@@ -97,6 +98,10 @@ void init_boot_cpu_block() noexcept {
 
 std::uint64_t bytes_per_cpu() noexcept { return mapped_pages() * kPageBytes; }
 std::uint64_t stack_top_of(CpuId cpu) noexcept { return top_of(cpu, kMainStack); }
+
+std::span<std::byte> scratch_of(CpuId cpu) noexcept {
+    return {reinterpret_cast<std::byte*>(slot_base(cpu) + kScratch.first * kPageBytes), kScratch.pages * kPageBytes};
+}
 
 std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::uint64_t arena_bytes) noexcept {
     std::uint32_t placed = 0;
