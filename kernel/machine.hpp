@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernel/sync/events.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::machine {
@@ -24,11 +25,22 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 
 /// CPUs that are online, the boot CPU included.
 [[nodiscard]] std::uint32_t cpu_count() noexcept;
-/// The nth of them, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
+/// CPUs that the machine's tables offer and this kernel has room for.
+[[nodiscard]] std::uint32_t cpus_found() noexcept;
+/// The nth online CPU, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
 [[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 [[nodiscard]] CpuId this_cpu() noexcept;
 /// 48 KiB for what runs on a CPU to record into; whoever uses it first clears it.
 [[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
+/// A slow-path counter of one CPU, since boot.
+[[nodiscard]] std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept;
+/// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
+[[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
+/// Interrupts the CPU has taken since boot.
+[[nodiscard]] std::uint64_t interrupts_taken(CpuId cpu) noexcept;
+/// Sends a fixed interrupt; `handler` runs on the target with interrupts masked. One handler at a time for all CPUs.
+void set_test_interrupt(void (*handler)() noexcept) noexcept;
+void send_test_interrupt(CpuId cpu) noexcept;
 /// This CPU's time stamp counter, ordered against the loads and stores around it.
 [[nodiscard]] Tsc time_stamp() noexcept;
 /// How far another CPU's counter is ahead of the boot CPU's, and how well that is known; false if it was not measured.

@@ -12,6 +12,7 @@
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/percpu.hpp"
+#include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/power.hpp"
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/smp.hpp"
@@ -42,6 +43,7 @@ struct alignas(64) Mailbox {
 constinit std::array<Mailbox, kMaxCpus> mailboxes{};
 using Tick = void (*)() noexcept;
 constinit Tick tick_function = nullptr;
+constinit Tick test_interrupt = nullptr;
 constinit std::atomic<bool> stopping{false};
 
 constexpr std::uint8_t kHltOpcode = 0xf4;
@@ -163,9 +165,25 @@ void die(std::string_view reason) noexcept {
 }
 
 std::uint32_t cpu_count() noexcept { return smp::online_count(); }
+std::uint32_t cpus_found() noexcept { return smp::placed_count(); }
 CpuId online_cpu(std::uint32_t n) noexcept { return smp::online_cpu(n); }
 CpuId this_cpu() noexcept { return x86::this_cpu(); }
 std::span<std::byte> scratch_of(CpuId cpu) noexcept { return smp::scratch_of(cpu); }
+std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept {
+    // Written by its own CPU with one instruction; a 64-bit read is whole.
+    return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).events[static_cast<std::size_t>(event)]);
+}
+Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
+std::uint64_t interrupts_taken(CpuId cpu) noexcept {
+    return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).interrupts);
+}
+void set_test_interrupt(void (*handler)() noexcept) noexcept {
+    test_interrupt = handler;
+    traps::set_handler(lapic::kVectorTestLow, [](TrapFrame&) noexcept { test_interrupt(); });
+}
+void send_test_interrupt(CpuId cpu) noexcept {
+    lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorTestLow);
+}
 Tsc time_stamp() noexcept { return rdtsc_ordered(); }
 SkewInfo skew_of(CpuId cpu) noexcept {
     if (cpu == CpuId{0}) return {0, 0, true};

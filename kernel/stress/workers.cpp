@@ -90,11 +90,9 @@ bool nobody_runs(void*) { return running.load(std::memory_order_acquire) == 0; }
 
 } // namespace
 
-std::uint32_t available(bool include_boot_cpu) noexcept { return machine::cpu_count() - (include_boot_cpu ? 0 : 1); }
+std::uint32_t available(std::uint32_t first) noexcept { return machine::cpu_count() - first; }
 
-CpuId cpu_of(std::uint32_t worker, bool include_boot_cpu) noexcept {
-    return machine::online_cpu(worker + (include_boot_cpu ? 0 : 1));
-}
+CpuId cpu_of(std::uint32_t worker, std::uint32_t first) noexcept { return machine::online_cpu(first + worker); }
 
 Outcome run(const Job& job) noexcept {
     current = job;
@@ -108,7 +106,7 @@ Outcome run(const Job& job) noexcept {
 
     Outcome outcome;
     for (std::uint32_t worker = job.count; worker-- > 0;) {
-        const auto cpu = cpu_of(worker, job.include_boot_cpu);
+        const auto cpu = cpu_of(worker, job.first);
         auto& slot = slots[index(cpu)];
         auto& pulse = pulses[index(cpu)];
         pulse.note.store(nullptr, std::memory_order_relaxed);
@@ -130,7 +128,7 @@ Outcome run(const Job& job) noexcept {
     // `finished` runs inside the work: a CPU is free for the next job a moment later.
     const clock::Deadline settle(seconds(5));
     for (std::uint32_t worker = 0; worker < job.count; ++worker)
-        while (!machine::is_idle(cpu_of(worker, job.include_boot_cpu)) && !settle.passed())
+        while (!machine::is_idle(cpu_of(worker, job.first)) && !settle.passed())
             machine::relax();
 
     outcome.completed = completed.load(std::memory_order_relaxed);

@@ -16,10 +16,10 @@ using Body = void (*)(std::uint32_t worker, void* argument);
 struct Job {
     Body body = nullptr;
     void* argument = nullptr;
-    std::uint32_t count = 1; ///< workers; at most available(include_boot_cpu)
-    /// The boot CPU is worker 0. False for bodies that wait with interrupts masked: the boot CPU's timer must then stay alive,
-    /// since it is what watches.
-    bool include_boot_cpu = true;
+    std::uint32_t count = 1; ///< workers; at most available(first)
+    /// Worker 0 runs on the first-th online CPU, the others on those behind it. 0 makes the boot CPU a worker; bodies that wait with
+    /// interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay alive.
+    std::uint32_t first = 0;
     Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
     /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be nullptr.
     void (*describe)(void* argument) noexcept = nullptr;
@@ -37,9 +37,9 @@ struct Outcome {
 [[nodiscard]] Outcome run(const Job& job) noexcept;
 
 /// How many workers a job may have.
-[[nodiscard]] std::uint32_t available(bool include_boot_cpu = true) noexcept;
+[[nodiscard]] std::uint32_t available(std::uint32_t first = 0) noexcept;
 /// The CPU on which a worker of the running job is.
-[[nodiscard]] CpuId cpu_of(std::uint32_t worker, bool include_boot_cpu = true) noexcept;
+[[nodiscard]] CpuId cpu_of(std::uint32_t worker, std::uint32_t first = 0) noexcept;
 
 /// Says that this CPU gets on: one plain store to a line of its own.
 void progress() noexcept;

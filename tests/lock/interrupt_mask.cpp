@@ -45,8 +45,8 @@ void run(test::TestContext& context) {
     shared.wrong.store(0, std::memory_order_relaxed);
     shared.calls.store(0, std::memory_order_relaxed);
     // Half of the waits are with interrupts masked: the boot CPU watches where there are enough others.
-    const bool include_boot_cpu = machine::cpu_count() < 3;
-    if (!contend<L>(context, worker_count(include_boot_cpu), include_boot_cpu, work<L>, &shared)) return;
+    const std::uint32_t first = machine::cpu_count() >= 3 ? 1 : 0;
+    if (!contend<L>(context, worker_count(first), first, work<L>, &shared)) return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("the mask had changed %u times in %u rounds", wrong, shared.calls.load(std::memory_order_relaxed));
@@ -60,7 +60,7 @@ constexpr auto kTests = tests_of(
                           .lock = L::kName,
                           .backend = L::Machine::kName,
                           .claim = "lock(), try_lock() and unlock() leave the interrupt mask as they found it",
-                          .needs = x86::paravirt::need_of<typename L::Machine>(),
+                          .needs = paravirt::need_of<typename L::Machine>(),
                           .run = run<L>};
     },
     ExcludingLocks{});

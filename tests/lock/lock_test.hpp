@@ -18,14 +18,14 @@
 
 namespace spinkick::lock_tests {
 
-using Locks = x86::paravirt::KernelLocks;
+using Locks = paravirt::KernelLocks;
 
 /// Workers of a contention test. FIFO locks hand over in turn, so each handoff to a vCPU that does not run costs a time slice
 /// of the host: with hundreds of waiters on two CPUs one round takes minutes and shows nothing that eight do not.
 inline constexpr std::uint32_t kMostWorkers = 8;
 
-[[nodiscard]] inline std::uint32_t worker_count(bool include_boot_cpu = true) noexcept {
-    const auto available = workers::available(include_boot_cpu);
+[[nodiscard]] inline std::uint32_t worker_count(std::uint32_t first = 0) noexcept {
+    const auto available = workers::available(first);
     return available < kMostWorkers ? available : kMostWorkers;
 }
 
@@ -72,13 +72,13 @@ void describe_lock(void*) noexcept {
 
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all returned.
 template <class L>
-[[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, bool include_boot_cpu, workers::Body body,
+[[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, std::uint32_t first, workers::Body body,
                            void* argument) noexcept {
     workers::Job job;
     job.body = body;
     job.argument = argument;
     job.count = count;
-    job.include_boot_cpu = include_boot_cpu;
+    job.first = first;
     job.describe = describe_lock<L>;
     const auto outcome = workers::run(job);
     if (outcome.all_completed()) return true;

@@ -4,7 +4,7 @@
 // the sleeping locks really slept: a low threshold, all CPUs queued behind one holder, again and again.
 #include "tests/lock/lock_test.hpp"
 
-#include "arch/x86/paravirt/counters.hpp"
+#include "kernel/stress/counters.hpp"
 
 namespace spinkick::lock_tests {
 namespace {
@@ -47,9 +47,9 @@ void run(test::TestContext& context) {
     shared.acquisitions.store(0, std::memory_order_relaxed);
     shared.count = count;
     const auto threshold = sync::tuning.spin_threshold.exchange(64, std::memory_order_relaxed);
-    const auto slept_before = x86::paravirt::total(sync::LockEvent::hibernate_stats);
-    const bool finished = contend<L>(context, count, true, work<L>, &shared);
-    const auto slept = x86::paravirt::total(sync::LockEvent::hibernate_stats) - slept_before;
+    const auto slept_before = counters::total(sync::LockEvent::hibernate_stats);
+    const bool finished = contend<L>(context, count, 0, work<L>, &shared);
+    const auto slept = counters::total(sync::LockEvent::hibernate_stats) - slept_before;
     sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
     if (!finished) return;
     const auto acquisitions = shared.acquisitions.load(std::memory_order_relaxed);
@@ -68,7 +68,7 @@ constexpr auto kTests = tests_of(
                           .backend = L::Machine::kName,
                           .claim = "every waiter behind a long holder gets the lock, and the sleeping locks sleep for it",
                           .min_cpus = 2,
-                          .needs = x86::paravirt::need_of<typename L::Machine>(),
+                          .needs = paravirt::need_of<typename L::Machine>(),
                           .run = run<L>};
     },
     ExcludingLocks{});

@@ -86,9 +86,9 @@ template <class L>
 bool hold(test::TestContext& context, bool mask_interrupts) noexcept {
     clear(mask_interrupts);
     // With interrupts masked the boot CPU keeps out where it can: its timer is what notices a stall.
-    const bool include_boot_cpu = !mask_interrupts || machine::cpu_count() < 3;
-    const auto count = worker_count(include_boot_cpu);
-    if (!contend<L>(context, count, include_boot_cpu, work<L>, &section)) return false;
+    const std::uint32_t first = mask_interrupts && machine::cpu_count() >= 3 ? 1 : 0;
+    const auto count = worker_count(first);
+    if (!contend<L>(context, count, first, work<L>, &section)) return false;
     const auto violations = section.violations.load(std::memory_order_relaxed);
     const auto acquisitions = section.acquisitions.load(std::memory_order_relaxed);
     if (violations != 0)
@@ -123,12 +123,12 @@ constexpr auto kTests = tests_of(
                           .backend = L::Machine::kName,
                           .claim = "at most one CPU is between lock() and unlock(), with interrupts on and off",
                           .min_cpus = 2,
-                          .needs = x86::paravirt::need_of<typename L::Machine>(),
+                          .needs = paravirt::need_of<typename L::Machine>(),
                           .run = run<L>};
     },
     ExcludingLocks{});
 
-using Broken = sync::BrokenLock<x86::paravirt::Native>;
+using Broken = sync::BrokenLock<paravirt::Native>;
 constexpr std::array kSelfTests = {test::Test{.name = "selftest.broken_lock_is_caught",
                                               .claim = "the exclusion checks notice a lock that does not exclude",
                                               .min_cpus = 2,

@@ -69,7 +69,7 @@ void run(test::TestContext& context) {
     shared.phase.store(0, std::memory_order_relaxed);
     shared.wrong.store(0, std::memory_order_relaxed);
     const bool two = machine::cpu_count() >= 2;
-    if (!contend<L>(context, two ? 2 : 1, true, two ? work<L> : work_alone<L>, &shared)) return;
+    if (!contend<L>(context, two ? 2 : 1, 0, two ? work<L> : work_alone<L>, &shared)) return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("%u wrong answers in 100 rounds", wrong);
@@ -83,7 +83,7 @@ constexpr auto kTests = tests_of(
                           .lock = L::kName,
                           .backend = L::Machine::kName,
                           .claim = "try_lock() returns true exactly if the lock was free, and the caller then holds it",
-                          .needs = x86::paravirt::need_of<typename L::Machine>(),
+                          .needs = paravirt::need_of<typename L::Machine>(),
                           .run = run<L>};
     },
     ExcludingLocks{});
