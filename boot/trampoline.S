@@ -105,7 +105,9 @@ ap_upper_half:
     addq $AP_ENTRY_BYTES, %rdi
     decl %ecx
     jmp 3b
-4:  movq AP_ENTRY_STACK(%rdi), %rsp
+4:  movq kernel_cr3, %rax        // the stacks are mapped by the kernel's own tables only
+    movq %rax, %cr3
+    movq AP_ENTRY_STACK(%rdi), %rsp
     movl AP_ENTRY_CPU(%rdi), %edi
     xorl %ebp, %ebp
     call ap_entry                // ap_entry(cpu); does not return

@@ -14,7 +14,7 @@
 
 namespace spinkick::x86 {
 
-struct TrapFrame;
+struct RescueContext;
 
 /// What an NMI found on a CPU; written by its own NMI handler, read by whoever asked (the watchdog).
 struct CpuSnapshot {
@@ -36,7 +36,10 @@ struct alignas(64) PerCpu {
     XenVcpuId xen_vcpu_id{};
     std::uint32_t nmi_depth = 0;       ///< above 0: in NMI context
     std::uint32_t interrupt_depth = 0; ///< above 0: in an interrupt handler
+    bool console_held = false;         ///< this CPU writes a console line: it must not be thrown out now
     std::uint64_t interrupts = 0;      ///< interrupts taken
+    std::uint64_t stray_interrupts = 0; ///< interrupts of a vector without handler
+    RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
     std::uint64_t hlt_fixups = 0;      ///< NMIs that came between STI and HLT and were stepped over
     std::array<std::uint64_t, sync::kLockEvents> events{};
 
