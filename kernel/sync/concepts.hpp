@@ -27,17 +27,28 @@ namespace spinkick::sync {
 ///  relax()               one spin hint (PAUSE).
 ///  count(event, n)       adds n to this CPU's counter; never a shared cache line; exact in spite of interrupts.
 ///  disable_interrupts()  masks interrupts, returns the mask as it was; restore_interrupts(state) puts it back.
+///
+/// Optional: add_by_owner(Atomic<std::uint16_t>&, std::uint16_t), see lock_word.hpp.
+//
+// clang-format off: version 14 takes `{ } noexcept ->` apart.
 template <class B>
 concept LockMachine = requires(LockEvent event, std::uint64_t n, typename B::InterruptState state) {
     typename B::template Atomic<std::uint32_t>;
     { B::kMaxCpus } -> std::convertible_to<std::uint32_t>;
-    { B::this_cpu() } noexcept -> std::same_as<CpuId>;
-    { B::in_nmi() } noexcept -> std::same_as<bool>;
-    { B::relax() } noexcept -> std::same_as<void>;
-    { B::count(event, n) } noexcept -> std::same_as<void>;
-    { B::disable_interrupts() } noexcept -> std::same_as<typename B::InterruptState>;
-    { B::restore_interrupts(state) } noexcept -> std::same_as<void>;
+    { B::this_cpu() }
+    noexcept->std::same_as<CpuId>;
+    { B::in_nmi() }
+    noexcept->std::same_as<bool>;
+    { B::relax() }
+    noexcept->std::same_as<void>;
+    { B::count(event, n) }
+    noexcept->std::same_as<void>;
+    { B::disable_interrupts() }
+    noexcept->std::same_as<typename B::InterruptState>;
+    { B::restore_interrupts(state) }
+    noexcept->std::same_as<void>;
 };
+// clang-format on
 
 /// Stands for the caller's condition where the concept below needs one.
 struct DoneProbe {
@@ -49,11 +60,17 @@ struct DoneProbe {
 ///  wait_unless(done)   arms this CPU's wake channel, calls done() exactly once, sleeps only if that was false. May
 ///                      return early or spuriously: the caller looks again. Leaves the interrupt mask as found. Never
 ///                      sleeps in NMI context. Never sleeps past a kick that was sent after done() read its last word.
-///  kick(cpu)           ends the wait of `cpu`: the current one, or the next one if it is about to sleep. Harmless if the
-///                      target runs. The caller has published what done() reads, with a full barrier, before.
+///  kick(cpu)           ends the wait of `cpu`: the current one, or the next one if it is about to sleep. Harmless if
+///                      the target runs. The caller has published what done() reads, with a full barrier, before.
 ///  is_preempted(cpu)   the hypervisor says that this vCPU is runnable but does not run. False where it does not say.
 ///  yield_to(cpu)       a hint: give this vCPU's time to `cpu`.
 ///  now()               time stamp for the latency counters, in TSC ticks.
+///
+/// Waits nest: an interrupt handler may wait on a lock of its own while the code under it is anywhere in wait_unless().
+/// A kick meant for the outer wait must not be used up by the inner one: either no handler runs between done() and the
+/// sleep and each one that runs afterwards ends the sleep, or the outer wait returns without sleeping.
+//
+// clang-format off
 template <class B>
 concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) {
     { B::wait_unless(done) } noexcept -> std::same_as<void>;
@@ -62,12 +79,20 @@ concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) 
     { B::yield_to(cpu) } noexcept -> std::same_as<void>;
     { B::now() } noexcept -> std::same_as<Tsc>;
 };
+// clang-format on
 
 /// What every lock offers. lock() returns when the caller holds the lock; try_lock() returns true if it took the lock
 /// without waiting; unlock() is called by the holder, on the CPU that took it. None of them touches the interrupt mask
 /// for longer than the call. A lock is constant-initialised, starts free, and is never copied.
+///
+/// Machine is the back end. reset_cpu() forgets what locks of this type remember about a CPU between their calls (queue
+/// nodes, waiting slots): for a CPU that a watchdog threw out of lock(). The locks that it waited for are lost then and
+/// must not be used again; every other lock of the type goes on.
+//
+// clang-format off
 template <class L>
-concept Lock = std::default_initializable<L> && !std::copyable<L> && requires(L lock, const L& seen) {
+concept Lock = std::default_initializable<L> && !std::copyable<L> && requires(L lock, const L& seen, CpuId cpu) {
+    requires LockMachine<typename L::Machine>;
     { lock.lock() } noexcept -> std::same_as<void>;
     { lock.try_lock() } noexcept -> std::same_as<bool>;
     { lock.unlock() } noexcept -> std::same_as<void>;
@@ -76,6 +101,8 @@ concept Lock = std::default_initializable<L> && !std::copyable<L> && requires(L 
     { L::kExcludes } -> std::convertible_to<bool>; // false for null and broken
     { L::kSleeps } -> std::convertible_to<bool>; // has a slow path that halts
     { seen.word() } noexcept -> std::convertible_to<std::uint64_t>; // the raw state, for a dump
+    { L::reset_cpu(cpu) } noexcept -> std::same_as<void>;
 };
+// clang-format on
 
 } // namespace spinkick::sync

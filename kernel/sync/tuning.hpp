@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The switches of the locks. All of them may be changed while locks are in use; a waiter sees the new value at the start
-// of its next spin. They are read in slow paths only.
+// The switches of the locks. All of them may be changed while locks are in use; a waiter sees the new value at the
+// start of its next spin. They are read in slow paths only.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace spinkick::sync {
 
-/// When a queued waiter stops spinning before its threshold (seed row 5; Linux's pv_wait_early and its reverted variant).
+/// When a queued waiter stops spinning before its threshold (seed row 5; Linux's pv_wait_early and its reverted
+/// variant).
 enum class WaitEarly : std::uint8_t {
     off,       ///< never
     state,     ///< the predecessor's node says that it halted

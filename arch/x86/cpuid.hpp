@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// CPUID (Intel SDM 2A, CPUID). Hypervisor leaves are in arch/x86/paravirt/hypervisor.
+#pragma once
+
+#include <cstdint>
+
+namespace spinkick::x86 {
+
+struct CpuidResult {
+    std::uint32_t eax, ebx, ecx, edx;
+};
+
+/// Executes CPUID. A leaf above the maximum returns data of another leaf on Intel: ask max_basic_leaf() first.
+[[nodiscard]] inline CpuidResult cpuid(std::uint32_t leaf, std::uint32_t subleaf = 0) noexcept {
+    CpuidResult r{};
+    asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+    return r;
+}
+
+[[nodiscard]] inline std::uint32_t max_basic_leaf() noexcept { return cpuid(0).eax; }
+[[nodiscard]] inline std::uint32_t max_extended_leaf() noexcept { return cpuid(0x80000000).eax; }
+
+/// CPUID.1:ECX[31]: a hypervisor is present.
+[[nodiscard]] inline bool has_hypervisor() noexcept { return (cpuid(1).ecx >> 31) & 1; }
+/// CPUID.1:ECX[21].
+[[nodiscard]] inline bool has_x2apic() noexcept { return (cpuid(1).ecx >> 21) & 1; }
+/// CPUID.0x80000007:EDX[8]: the TSC runs at one rate in every state.
+[[nodiscard]] inline bool has_invariant_tsc() noexcept {
+    return max_extended_leaf() >= 0x80000007 && ((cpuid(0x80000007).edx >> 8) & 1);
+}
+/// CPUID.0x80000001:EDX[20].
+[[nodiscard]] inline bool has_nx() noexcept { return (cpuid(0x80000001).edx >> 20) & 1; }
+
+enum class Vendor : std::uint8_t { intel, amd, other };
+
+/// Read on the spot, never cached: it decides the hypercall instruction before anything else is set up.
+[[nodiscard]] inline Vendor vendor() noexcept {
+    const auto r = cpuid(0);
+    if (r.ebx == 0x756e6547 && r.edx == 0x49656e69 && r.ecx == 0x6c65746e) return Vendor::intel; // "GenuineIntel"
+    if (r.ebx == 0x68747541 && r.edx == 0x69746e65 && r.ecx == 0x444d4163) return Vendor::amd;   // "AuthenticAMD"
+    if (r.ebx == 0x6f677948 && r.edx == 0x6e65476e && r.ecx == 0x656e6975) return Vendor::amd;   // "HygonGenuine"
+    return Vendor::other;
+}
+
+} // namespace spinkick::x86

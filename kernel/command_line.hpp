@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The kernel command line: what to run and how. The keys are listed once, in command_line.cpp, and described in
+// docs/report-format.md. A word that is no key is an error that names it, except for the words that loaders add by
+// themselves: those are collected, to be echoed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernel/sync/tuning.hpp"
+#include "kernel/text.hpp"
+
+namespace spinkick {
+
+/// How a kick travels; `automatic` takes the first transport that proves to work.
+enum class KickChoice : std::uint8_t { automatic, hypercall, remrd, ipi, evtchn };
+
+/// Whether paravirtual back ends are used: as their probe says, never, or in spite of what the probe says.
+enum class ParavirtChoice : std::uint8_t { automatic, off, force };
+
+/// A bounded list of texts that live elsewhere.
+template <std::size_t N>
+class TextList {
+  public:
+    [[nodiscard]] constexpr bool add(std::string_view text) noexcept {
+        if (size_ == N)
+            return false;
+        items_[size_++] = text;
+        return true;
+    }
+    constexpr void clear() noexcept { size_ = 0; }
+    [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] constexpr std::span<const std::string_view> items() const noexcept { return {items_.data(), size_}; }
+
+  private:
+    std::array<std::string_view, N> items_{};
+    std::size_t size_ = 0;
+};
+
+using GlobList = TextList<32>;
+
+/// Not copyable: the lists point into `line`.
+struct CommandLine {
+    static constexpr std::size_t kMostBytes = 4095;
+
+    GlobList tests; ///< empty: all
+    GlobList skip;
+    GlobList locks;           ///< empty: all
+    bool list = false;        ///< list the tests, run none
+    std::uint64_t seed = 1;   ///< fixed, so that two runs make the same choices
+    std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
+    std::uint32_t duration_ms = 200;
+    std::uint64_t spin_threshold = 1u << 15;
+    sync::WaitEarly wait_early = sync::WaitEarly::state;
+    KickChoice kick = KickChoice::automatic;
+    ParavirtChoice paravirt = ParavirtChoice::automatic;
+    std::uint32_t watchdog_ms = 10'000;
+    bool compact = false;
+
+    TextList<16> ignored;           ///< words of the loader
+    std::uint32_t ignored_more = 0; ///< how many did not fit
+
+    char line[kMostBytes + 1] = {}; ///< the line itself
+    std::size_t line_size = 0;
+
+    constexpr CommandLine() noexcept = default;
+    CommandLine(const CommandLine&) = delete;
+    CommandLine& operator=(const CommandLine&) = delete;
+
+    [[nodiscard]] constexpr std::string_view view() const noexcept { return {line, line_size}; }
+};
+
+/// Reads `line` into `out`, which is fresh. False: `error` says what is wrong with which word, and what to do.
+[[nodiscard]] bool parse_command_line(std::string_view line, CommandLine& out, ErrorText& error) noexcept;
+
+[[nodiscard]] std::string_view name(KickChoice choice) noexcept;
+[[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;
+
+} // namespace spinkick

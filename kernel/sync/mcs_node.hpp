@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Queue nodes of the queued locks: where a waiter spins, and how sixteen bits of the lock word name it.
+//
+// The queue is that of Mellor-Crummey and Scott ("Algorithms for scalable synchronization on shared-memory
+// multiprocessors", ACM TOCS 9(1), 1991): each waiter spins on a word of its own and is told by its predecessor. MCS
+// hands a pointer to the node from lock() to unlock(); here, as in Linux's qspinlock, a node is needed only while its
+// CPU waits, so every CPU owns a few, and a small number names one:
+//
+//   tail:  bits 1:0 index of the node in its CPU, bits 15:2 CPU + 1; 0 is the empty queue
+//
+// Four nodes per CPU, because a wait may be interrupted by a wait: task, interrupt, higher interrupt, NMI. A fifth
+// level (say #DB inside the NMI) gets none and must take the lock without queuing.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernel/sync/concepts.hpp"
+
+namespace spinkick::sync {
+
+/// Node is a struct with a plain std::uint16_t `depth`, of which only node 0's is used: how many nodes of this CPU are
+/// taken.
+template <LockMachine B, class Node>
+class NodePool {
+  public:
+    static constexpr std::uint16_t kNodesPerCpu = 4;
+    static_assert(B::kMaxCpus < 1u << 14, "a tail has 14 bits for CPU + 1");
+
+    /// Takes the next node of `cpu`, the caller's. Null if this is a fifth level. Ends with release() in either case.
+    [[nodiscard]] Node* claim(CpuId cpu) noexcept {
+        auto& nodes = cpus_[index(cpu)].nodes;
+        const std::uint16_t level = nodes[0].depth++;
+        // An interrupt from here on must see the node as taken before this level writes to it. Nobody else looks at
+        // depth, so the order binds the compiler only.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        switch (level) {
+        case 0:
+            break;
+        case 1:
+            B::count(LockEvent::lock_use_node2, 1);
+            break;
+        case 2:
+            B::count(LockEvent::lock_use_node3, 1);
+            break;
+        case 3:
+            B::count(LockEvent::lock_use_node4, 1);
+            break;
+        default:
+            B::count(LockEvent::lock_no_node, 1);
+            return nullptr;
+        }
+        return &nodes[level];
+    }
+
+    void release(CpuId cpu) noexcept {
+        std::atomic_signal_fence(std::memory_order_seq_cst); // all use of the node is over; see claim()
+        --cpus_[index(cpu)].nodes[0].depth;
+    }
+
+    [[nodiscard]] std::uint16_t tail_of(const Node& node) const noexcept {
+        const std::size_t i = index_of(node);
+        return static_cast<std::uint16_t>((i / kNodesPerCpu + 1) << 2 | i % kNodesPerCpu);
+    }
+
+    [[nodiscard]] Node& node_of(std::uint16_t tail) noexcept {
+        return cpus_[(tail >> 2) - 1u].nodes[tail % kNodesPerCpu];
+    }
+
+    [[nodiscard]] CpuId cpu_of(const Node& node) const noexcept {
+        return CpuId{static_cast<std::uint32_t>(index_of(node) / kNodesPerCpu)};
+    }
+
+    /// Forgets every level of a CPU that was thrown out of a wait. No lock that it waited for may be used any more.
+    void reset_cpu(CpuId cpu) noexcept { cpus_[index(cpu)].nodes[0].depth = 0; }
+
+  private:
+    // One CPU's nodes never share a cache line with another's: that is the point of an MCS queue.
+    struct alignas(64) PerCpu {
+        std::array<Node, kNodesPerCpu> nodes{};
+    };
+    static_assert(sizeof(PerCpu) % (kNodesPerCpu * sizeof(Node)) == 0 && sizeof(PerCpu) == sizeof(PerCpu::nodes),
+                  "index_of() counts nodes through the whole array");
+
+    [[nodiscard]] std::size_t index_of(const Node& node) const noexcept {
+        return static_cast<std::size_t>(&node - cpus_[0].nodes.data());
+    }
+
+    std::array<PerCpu, B::kMaxCpus> cpus_{};
+};
+
+} // namespace spinkick::sync
