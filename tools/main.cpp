@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/collect.hpp"
+#include "tools/follow.hpp"
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
@@ -112,6 +113,15 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
+    FollowOptions follow_options;
+    auto* follow_command = app.add_subcommand(
+        "follow",
+        "Copy the serial stream from standard input to a log until it ends, and show progress on standard error");
+    follow_command->add_option("--log", follow_options.log, "every byte is appended to this file")->required();
+    follow_command->add_option("--total-timeout", follow_options.total_timeout_s,
+                               "seconds after which the runner will stop the guest, for display");
+    follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -125,7 +135,10 @@ int run(int argc, char** argv) {
         return collect(inputs, out, facts);
     if (summary_command->parsed())
         return print_summary(inputs);
-    return merge_runs(inputs, out);
+    if (merge_command->parsed())
+        return merge_runs(inputs, out);
+    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
+    return raw(ExitCode::pass);
 }
 
 } // namespace

@@ -12,6 +12,11 @@
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/stress/workers.hpp"
+#include "kernel/test/test.hpp"
+#include "kernel/text.hpp"
+#include "kernel/clock.hpp"
+#include "kernel/test/current_test.hpp"
+#include "arch/x86/paravirt/ipi.hpp"
 namespace spinkick::x86::machine_steps { void init_this_cpu() noexcept {} }
 namespace spinkick::steps {
 using namespace x86;
@@ -34,11 +39,15 @@ bool start_processors() noexcept {
     auto n = smp::place_cpus({ids,4}, 0x1000000, 0x1000000); smp::finish_boot_cpu(); log("placed %u", n);
     auto b = smp::start_all(n, 0x8000, nullptr); log("online %u of %u in %lu ns, retried %u", b.online, b.found, b.elapsed.value, b.retried); return true; }
 bool prove_back_ends() noexcept { return true; }
+extern "C" const test::TestGroup* const test_groups_begin[]; extern "C" const test::TestGroup* const test_groups_end[];
 bool run_tests() noexcept {
-    workers::Job j; j.body = [](unsigned w, void*) { for (int i=0;i<5;i++) { log("worker %u on cpu %u", w, raw(machine::this_cpu())); workers::progress(); } if (w==2) for(;;) asm volatile("cli; hlt"); if (w==0) for(;;) asm volatile("pause"); };
-    j.count = 4; workers::set_watchdog(seconds(1));
-    auto o = workers::run(j); log("completed %u rescued %u", o.completed, o.rescued);
-    { volatile std::uint64_t where = 0x10; auto p = *(volatile int*)(std::uint64_t)where; (void)p; }
+    paravirt::Ipi::init();
+    for (auto* g = test_groups_begin; g != test_groups_end; ++g) for (auto& t : (*g)->tests) {
+        if (t.on_request || t.needs == test::Backend::kvm || t.needs == test::Backend::xen) continue;
+        test::TestContext c(1); char b[100]; TextBuffer tb(b); tb.append(t.name); tb.append("/"); tb.append(t.lock); tb.append("/"); tb.append(t.backend);
+        test::set_current_test(tb.view());
+        auto t0 = clock::now(); t.run(c); log("%s -> %u %s (%lu us)", b, (unsigned)c.status(), c.reason(), (clock::now()-t0).value/1000);
+    }
     return true; }
 void end_with_error() noexcept { machine::power_off(machine::Exit::error); }
 void end() noexcept { machine::power_off(machine::Exit::pass); }

@@ -13,7 +13,6 @@ namespace spinkick::workers {
 namespace {
 
 constexpr Nanoseconds kTick = milliseconds(50);
-constexpr unsigned kRescueTries = 20;
 
 /// One per CPU, on a line of its own: the worker writes, the watchdog reads.
 struct alignas(64) Pulse {

@@ -73,6 +73,14 @@ struct Ipi : Native {
     static void send(CpuId cpu) noexcept {
         x86::lapic::send(x86::percpu_of(cpu).apic_id, x86::lapic::Delivery::fixed, x86::lapic::kVectorKick);
     }
+    /// One sleep, entered and left with interrupts masked, without an account of it: for the proof at boot.
+    static void sleep_masked() noexcept {
+        const auto tpr = x86::read_cr8();
+        x86::write_cr8(kOnlyKicks);
+        x86::sti_hlt();
+        x86::cli();
+        x86::write_cr8(tpr);
+    }
     /// Forgets what a CPU that was thrown out of a wait has left behind.
     static void reset_cpu(CpuId cpu) noexcept { slots_[index(cpu)].kicked = false; }
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 struct alignas(kPageBytes) SharedPage {
     xen_abi::shared_info info;
 };
-[[gnu::section(".bss.page_aligned")]] constinit SharedPage shared_page{};
+constinit SharedPage shared_page{};
 
 struct alignas(64) VcpuInfoSlot {
     xen_abi::vcpu_info info;
