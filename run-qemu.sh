@@ -230,12 +230,12 @@ run_all() {
     exit "$code"
 }
 
-# The image lists its tests as `# NAME: claim`.
+# The image lists its tests as `# test NAME: claim`.
 list_tests() {
     repeat=1 timing=emulated
     platform_command "$scratch"
     verbose=1 run_qemu "$scratch" "$timeout_s" "${command[@]}" >/dev/null
-    sed -n 's/\r$//; s/^# \([a-z0-9_]*\.[^ ]*: \)/\1/p' "$scratch/serial.log"
+    sed -n 's|\r$||; s|^# test ||p' "$scratch/serial.log"
     ((qemu_status == 33)) || die "the image did not list its tests (QEMU ended with $qemu_status)"
 }
 
