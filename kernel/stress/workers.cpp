@@ -7,7 +7,7 @@
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/stress/stall_dump.hpp"
-#include "kernel/test/current_test.hpp"
+#include "kernel/test/runner.hpp"
 
 namespace spinkick::workers {
 namespace {
