@@ -156,20 +156,6 @@ load_platform() {
 
 # --- build -----------------------------------------------------------------------------------------------------------
 
-need_build_tools() {
-    local header
-    need_command cmake cmake
-    need_command ninja ninja-build
-    case $preset in
-    clang*) need_command clang++ clang ;;
-    *) need_command g++ g++ ;;
-    esac
-    for header in nlohmann/json.hpp:nlohmann-json3-dev CLI/CLI.hpp:libcli11-dev fmt/core.h:libfmt-dev; do
-        need_file "/usr/include/${header%:*}" "${header#*:}"
-    done
-    have_all || die "${missing_things[*]} not found: $(install_line)"
-}
-
 # build TARGET...: at most one at a time in a folder, as ninja does not lock it.
 build() {
     local folder=$root/build/$preset log=$scratch/build.log
@@ -190,12 +176,13 @@ prepare_build() {
     report=$root/build/$preset/tools/spinkick-report
     image=${SPINKICK_IMAGE:-$root/build/$preset/spinkick.elf}
     ((dry_run)) && return
-    need_build_tools
+    need_build_tools "$preset"
+    have_all || die "${missing_things[*]} not found: $(install_line)"
     if [[ -n ${SPINKICK_IMAGE:-} ]]; then
         [[ -r $image ]] || die "SPINKICK_IMAGE=$image: no such file"
         build spinkick-report
     else
-        build spinkick.elf spinkick-report
+        build spinkick spinkick-report
     fi
     image_sha256=$(sha256sum "$image" | cut -d ' ' -f 1)
 }
@@ -243,12 +230,12 @@ run_all() {
     exit "$code"
 }
 
-# The image lists its tests as `# NAME: claim`.
+# The image lists its tests as `# test NAME: claim`.
 list_tests() {
     repeat=1 timing=emulated
     platform_command "$scratch"
     verbose=1 run_qemu "$scratch" "$timeout_s" "${command[@]}" >/dev/null
-    sed -n 's/\r$//; s/^# \([a-z0-9_]*\.[^ ]*: \)/\1/p' "$scratch/serial.log"
+    sed -n 's|\r$||; s|^# test ||p' "$scratch/serial.log"
     ((qemu_status == 33)) || die "the image did not list its tests (QEMU ended with $qemu_status)"
 }
 

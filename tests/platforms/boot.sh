@@ -7,7 +7,7 @@
 # standard output, goes to DIR/serial.log and what QEMU itself says to DIR/qemu.log.
 run_qemu() {
     local dir=$1 seconds=$2 started=$SECONDS reader
-    local watch=("$report" follow --log "$dir/serial.log")
+    local watch=("$report" follow --log "$dir/serial.log" --total-timeout "$seconds")
     shift 2
     ((verbose)) && watch=(tee "$dir/serial.log")
     [[ -p $scratch/serial ]] || mkfifo "$scratch/serial"
@@ -28,6 +28,7 @@ collect() {
     local options=(--serial "$1/serial.log" --out "$1" --platform "$platform" --timing "$timing" --image "$image"
         --image-sha256 "$image_sha256")
     ((repeat == 1)) || options+=(--run "$2")
+    [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
     ((vms == 1)) || options+=(--vm "$3")
     [[ -z $4 ]] || options+=(--qemu-exit "$4")
     (($5 == 0)) || options+=(--timed-out)

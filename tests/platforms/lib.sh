@@ -6,9 +6,9 @@
 # Exit codes of the runner (docs/report-format.md says how a run gets one).
 readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_ERROR=2 EXIT_CRASH=3 EXIT_NOTHING_RAN=77 EXIT_HANG=124
 
-say() { printf 'run-qemu.sh: %s\n' "$*"; }
+say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 
-warn() { printf 'run-qemu.sh: %s\n' "$*" >&2; }
+warn() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
 # die TEXT: the caller or the environment is wrong.
 die() {

@@ -14,6 +14,19 @@ need_file() {
     [[ -e $1 ]] || { missing_things+=("$1") missing_packages+=("$2"); }
 }
 
+# need_build_tools PRESET: what the image and the host programs of a preset are built with.
+need_build_tools() {
+    local header
+    need_command git git
+    need_command cmake cmake
+    need_command ninja ninja-build
+    need_command g++ g++
+    [[ $1 != clang* ]] || need_command clang++ clang
+    for header in nlohmann/json.hpp:nlohmann-json3-dev CLI/CLI.hpp:libcli11-dev fmt/core.h:libfmt-dev; do
+        need_file "/usr/include/${header%:*}" "${header#*:}"
+    done
+}
+
 as_root() {
     if ((EUID == 0)); then
         "$@"
