@@ -4,6 +4,11 @@
 # sources are the kernel's own files; console_capture.cpp stands for the console.
 
 add_executable(parsers_test
+    ${PROJECT_SOURCE_DIR}/arch/x86/acpi_tables.cpp
+    ${PROJECT_SOURCE_DIR}/boot/boot_info.cpp
+    ${PROJECT_SOURCE_DIR}/boot/memory_map.cpp
+    ${PROJECT_SOURCE_DIR}/boot/multiboot2_info.cpp
+    ${PROJECT_SOURCE_DIR}/boot/pvh_info.cpp
     ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
     ${PROJECT_SOURCE_DIR}/kernel/json.cpp
     ${PROJECT_SOURCE_DIR}/kernel/log.cpp
@@ -15,9 +20,12 @@ add_executable(parsers_test
     ${PROJECT_SOURCE_DIR}/kernel/text.cpp
     console_capture.cpp
     fake_machine.cpp
+    test_acpi_tables.cpp
+    test_boot_info.cpp
     test_command_line.cpp
     test_histogram.cpp
     test_json.cpp
+    test_memory_map.cpp
     test_runner.cpp
     test_text.cpp)
 target_include_directories(parsers_test PRIVATE ${PROJECT_SOURCE_DIR})
