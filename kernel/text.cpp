@@ -123,8 +123,7 @@ void put_number(TextBuffer& out, std::uint64_t value, unsigned base, bool upper,
     for (; value != 0; value /= base)
         digits[n++] = alphabet[value % base];
     std::size_t least = how.has_precision ? how.precision : 1; // digits, filled up with zeros
-    const std::size_t used = (n > least ? n : least) + sign.size();
-    if (how.zero && !how.left && !how.has_precision && how.width > used)
+    if (how.zero && !how.left && !how.has_precision && how.width > sign.size() + least)
         least = how.width - sign.size();
     const std::size_t zeros = least > n ? least - n : 0;
     const std::size_t total = sign.size() + zeros + n;

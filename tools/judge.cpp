@@ -82,7 +82,7 @@ std::vector<std::string> disagreements(const Stream& stream, const VerdictLine& 
         found.push_back(fmt::format("no result for test {}{}", first,
                                     missing == 1 ? "" : fmt::format(" and {} more", missing - 1)));
     if (!stream.tests.empty() && stream.tests.rbegin()->first > verdict.plan)
-        found.push_back(fmt::format("a result for test {} beyond plan={}", stream.tests.rbegin()->first, verdict.plan));
+        found.push_back(fmt::format("test {} is beyond plan={}", stream.tests.rbegin()->first, verdict.plan));
     return found;
 }
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/collect.hpp"
+#include "tools/follow.hpp"
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
@@ -74,7 +75,7 @@ int merge_runs(const std::vector<std::filesystem::path>& paths, const std::files
 
 int run(int argc, char** argv) {
     CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
     std::filesystem::path out;
     std::vector<std::filesystem::path> inputs;
     RunFacts facts;
@@ -112,6 +113,15 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
+    FollowOptions follow_options;
+    auto* follow_command = app.add_subcommand(
+        "follow",
+        "Copy the serial stream from standard input to a log until it ends, and show progress on standard error");
+    follow_command->add_option("--log", follow_options.log, "every byte is appended to this file")->required();
+    follow_command->add_option("--total-timeout", follow_options.total_timeout_s,
+                               "seconds after which the runner will stop the guest, for display");
+    follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -121,11 +131,19 @@ int run(int argc, char** argv) {
         return raw(ExitCode::error);
     }
 
+    // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
+    if (app.get_subcommands().empty()) {
+        complain("which sub-command? collect, summary, merge or follow (--help)");
+        return raw(ExitCode::error);
+    }
     if (collect_command->parsed())
         return collect(inputs, out, facts);
     if (summary_command->parsed())
         return print_summary(inputs);
-    return merge_runs(inputs, out);
+    if (merge_command->parsed())
+        return merge_runs(inputs, out);
+    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
+    return raw(ExitCode::pass);
 }
 
 } // namespace

@@ -135,7 +135,8 @@ Tally Results::tally() const noexcept {
 std::string Results::reason() const {
     for (const RunVerdict& run : runs)
         if (run.word == word() && !run.reason.empty())
-            return run.id == RunId{} ? run.reason : fmt::format("{}: {}", text_of(run.id), run.reason);
+            return runs.size() == 1 || run.id == RunId{} ? run.reason
+                                                         : fmt::format("{}: {}", text_of(run.id), run.reason);
     return "";
 }
 

@@ -304,10 +304,6 @@ bool StreamParser::comment_at(std::string_view text, std::size_t position, bool 
         test.begun = true;
         test.name = std::string{rest};
         stream_.running = *number;
-    } else if (take(rest, "took ")) {
-        const auto test = stream_.tests.find(test_number(take_word(rest)).value_or(0));
-        if (test != stream_.tests.end() && take(rest, " "))
-            test->second.ns = parse_number<std::uint64_t>(rest);
     }
     return true;
 }
@@ -322,6 +318,12 @@ void StreamParser::record(std::string_view json) {
     if (too_deep || !parsed.is_object() || !parsed.contains("type") || !parsed["type"].is_string()) {
         ++stream_.damaged_records;
         return;
+    }
+    if (parsed["type"] == "test") {
+        const auto test = stream_.tests.find(stream_.running);
+        const auto ns = parsed.find("ns");
+        if (test != stream_.tests.end() && ns != parsed.end() && ns->is_number_unsigned())
+            test->second.ns = ns->get<std::uint64_t>();
     }
     stream_.records.push_back({stream_.running, std::move(parsed)});
 }

@@ -308,7 +308,8 @@ std::string verdict_text(const Results& results, const Painter& paint) {
     std::set<std::string> notes;
     for (const RunVerdict& run : results.runs)
         for (const std::string& note : run.notes)
-            notes.insert(run.id == RunId{} ? note : fmt::format("{}: {}", text_of(run.id), note));
+            notes.insert(results.runs.size() == 1 || run.id == RunId{} ? note
+                                                                       : fmt::format("{}: {}", text_of(run.id), note));
     for (const std::string& note : notes)
         text += labelled("note", printable(note));
 

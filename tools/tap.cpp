@@ -65,10 +65,12 @@ std::string to_tap(const Results& results) {
         tap += result_line(i + 1, names[i], results.tests[i]);
     }
     // A run that ended otherwise than its tests say must not look clean to a reader that counts test lines only.
-    for (const RunVerdict& run : results.runs)
-        if (!run.reason.empty())
-            fmt::format_to(std::back_inserter(tap), "Bail out! {}{}{}: {}\n", text_of(run.id),
-                           run.id == RunId{} ? "" : ": ", name_of(run.word), printable(run.reason));
+    for (const RunVerdict& run : results.runs) {
+        if (run.reason.empty())
+            continue;
+        const std::string mark = results.runs.size() > 1 ? text_of(run.id) + ": " : "";
+        fmt::format_to(std::back_inserter(tap), "Bail out! {}{}: {}\n", mark, name_of(run.word), printable(run.reason));
+    }
     return tap;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "kernel/test/faults.hpp"
 
+#include "arch/x86/fixup.hpp"
 #include "arch/x86/insn.hpp"
-#include "arch/x86/msr.hpp"
 #include "arch/x86/power.hpp"
 
 namespace spinkick::faults {
@@ -12,22 +12,17 @@ using namespace x86;
 void triple_fault() noexcept { power::triple_fault(); }
 
 namespace {
+constinit volatile bool endless = true; // the compiler must not see that the recursion has no end
+
 [[gnu::noinline]] std::uint64_t recurse(std::uint64_t depth) noexcept {
     volatile std::uint64_t frame[32];
     frame[depth % 32] = depth;
-    return recurse(depth + 1) + frame[(depth + 1) % 32]; // not a tail call: each level keeps its frame
+    if (!endless) return depth;
+    return recurse(depth + 1) + frame[depth % 32]; // not a tail call: each level keeps its frame
 }
 } // namespace
 
-// The compiler sees that the recursion has no end; that is its purpose.
-#pragma GCC diagnostic push
-#if defined(__clang__)
-#pragma GCC diagnostic ignored "-Winfinite-recursion"
-#elif __GNUC__ >= 12
-#pragma GCC diagnostic ignored "-Winfinite-recursion"
-#endif
 void overflow_stack() noexcept { (void)recurse(0); }
-#pragma GCC diagnostic pop
 
 void read_unmapped() noexcept {
     std::uint64_t address = 16;
@@ -52,6 +47,17 @@ void halt_with_interrupts_on() noexcept {
         sti_hlt();
 }
 
-bool read_missing_msr() noexcept { return !rdmsr_safe(Msr{0x12345678}).has_value(); }
+bool survive_undefined_instruction() noexcept {
+    std::uint64_t vector = 0;
+    std::uint32_t faulted = 1;
+    asm volatile("1:\tud2\n\t"
+                 "xorl %1, %1\n"
+                 "2:\n" X86_FIXUP("1b", "2b")
+                 : "+a"(vector), "+r"(faulted)
+                 :
+                 : "rdx", "memory", "cc");
+    constexpr std::uint64_t kInvalidOpcode = 6;
+    return faulted == 1 && vector == kInvalidOpcode;
+}
 
 } // namespace spinkick::faults

@@ -23,7 +23,7 @@
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 #include "kernel/symbols.hpp"
-#include "kernel/test/current_test.hpp"
+#include "kernel/test/runner.hpp"
 
 extern "C" const char text_begin[], text_end[];
 
@@ -37,7 +37,6 @@ enum class WorkState : std::uint32_t { idle, posted, running };
 struct alignas(64) Mailbox {
     std::atomic<WorkState> state{WorkState::idle};
     machine::Work work;
-    RescueContext context;
 };
 
 constinit std::array<Mailbox, kMaxCpus> mailboxes{};
@@ -85,18 +84,18 @@ void on_timer(TrapFrame&) noexcept {
 
 void on_call(TrapFrame&) noexcept {} // its only work is to end the HLT of the idle loop
 
-void run(Mailbox& mailbox) noexcept {
+/// Runs work under a rescue context of its own; a body may run work in turn, and a rescue ends the innermost.
+void run(const machine::Work& work) noexcept {
     auto& block = percpu();
+    RescueContext context;
+    auto* const outer = block.rescue_context;
     block.rescue.store(false, std::memory_order_relaxed); // an order for an earlier body is void
-    block.rescue_context = &mailbox.context;
-    const auto work = mailbox.work;
+    block.rescue_context = &context;
     sti();
-    const bool completed = run_rescuable(work.fn, work.argument, &mailbox.context);
-    block.rescue_context = nullptr;
+    const bool completed = run_rescuable(work.fn, work.argument, &context);
+    block.rescue_context = outer;
     sti();
-    // Release: what the body and `finished` wrote is seen by whoever gives the next work.
     if (work.finished != nullptr) work.finished(work.argument, completed);
-    mailbox.state.store(WorkState::idle, std::memory_order_release);
 }
 
 [[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
@@ -106,7 +105,7 @@ void run(Mailbox& mailbox) noexcept {
             hlt();
     drivers::console::break_lock();
     log("PANIC: %.*s", static_cast<int>(reason.size()), reason.data());
-    log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::current_test().size()), test::current_test().data());
+    log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::running_test_name().size()), test::running_test_name().data());
     print_backtrace(rip, rbp);
     stop_others();
     machine::power_off(machine::Exit::panic);
@@ -133,8 +132,9 @@ void idle_loop() noexcept {
         // Acquire: the work that was posted with this state is there.
         if (mailbox.state.load(std::memory_order_acquire) == WorkState::posted) {
             mailbox.state.store(WorkState::running, std::memory_order_relaxed);
-            sti();
-            run(mailbox);
+            run(mailbox.work);
+            // Release: what the body and `finished` wrote is seen by whoever gives the next work.
+            mailbox.state.store(WorkState::idle, std::memory_order_release);
         } else {
             sti_hlt();
         }
@@ -208,12 +208,7 @@ bool start_work(CpuId cpu, const Work& work) noexcept {
     return true;
 }
 
-void run_here(const Work& work) noexcept {
-    auto& mailbox = mailboxes[index(this_cpu())];
-    mailbox.work = work;
-    mailbox.state.store(WorkState::running, std::memory_order_relaxed); // only this CPU acts on its own mailbox
-    run(mailbox);
-}
+void run_here(const Work& work) noexcept { run(work); }
 
 bool is_idle(CpuId cpu) noexcept {
     return mailboxes[index(cpu)].state.load(std::memory_order_acquire) == WorkState::idle; // pairs with run()'s release

@@ -4,12 +4,12 @@
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/symbols.hpp"
-#include "kernel/test/current_test.hpp"
+#include "kernel/test/runner.hpp"
 
 namespace spinkick::workers {
 
 void dump_stall(const char* why, CpuId worst) noexcept {
-    const auto test = test::current_test();
+    const auto test = test::running_test_name();
     log("# stall: %s: CPU %u, test %.*s", why, raw(worst), static_cast<int>(test.size()), test.data());
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);

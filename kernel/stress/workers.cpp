@@ -7,13 +7,12 @@
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/stress/stall_dump.hpp"
-#include "kernel/test/current_test.hpp"
+#include "kernel/test/runner.hpp"
 
 namespace spinkick::workers {
 namespace {
 
 constexpr Nanoseconds kTick = milliseconds(50);
-constexpr unsigned kRescueTries = 20;
 
 /// One per CPU, on a line of its own: the worker writes, the watchdog reads.
 struct alignas(64) Pulse {

@@ -13,7 +13,7 @@ void read_unmapped() noexcept;
 [[noreturn]] void spin_with_interrupts_off() noexcept;
 [[noreturn]] void halt_with_interrupts_off() noexcept;
 [[noreturn]] void halt_with_interrupts_on() noexcept;
-/// RDMSR of a register that no processor has; true if that was survived and noticed.
-[[nodiscard]] bool read_missing_msr() noexcept;
+/// Executes an undefined instruction under a fix-up; true if that was survived and noticed.
+[[nodiscard]] bool survive_undefined_instruction() noexcept;
 
 } // namespace spinkick::faults

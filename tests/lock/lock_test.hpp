@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <memory>
 
 #include "arch/x86/paravirt/backends.hpp"
 #include "kernel/clock.hpp"
@@ -54,13 +55,20 @@ using SleepingLocks = typename Filter<Sleeps, Locks>::type;
 template <class L>
 inline constinit L lock_under_test{};
 
+/// Forgets what the lock type and its back end remember about a CPU that was thrown out of them.
+template <class L>
+void reset_cpu(CpuId cpu) noexcept {
+    L::reset_cpu(cpu);
+    if constexpr (requires { L::Machine::reset_cpu(cpu); }) L::Machine::reset_cpu(cpu);
+}
+
 /// Makes the lock free again after a rescue, whatever the stuck CPUs did to it.
 template <class L>
 void reset_lock() noexcept {
     std::destroy_at(&lock_under_test<L>);
     std::construct_at(&lock_under_test<L>);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
-        L::reset_cpu(machine::online_cpu(n));
+        reset_cpu<L>(machine::online_cpu(n));
 }
 
 /// The last line of a stall dump.
