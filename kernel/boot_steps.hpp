@@ -22,6 +22,9 @@ void begin(std::uint32_t protocol, std::uint64_t information) noexcept;
 [[nodiscard]] bool prove_back_ends() noexcept;
 [[nodiscard]] bool run_tests() noexcept;
 
+/// "pvh", "multiboot2": who entered.
+[[nodiscard]] const char* protocol_name() noexcept;
+
 /// The verdict of a run that could not begin, then power-off.
 [[noreturn]] void end_with_error() noexcept;
 /// Power-off with the verdict of run_tests().
