@@ -9,7 +9,6 @@
 
 #include <array>
 
-#include "arch/x86/cr.hpp"
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/paravirt/native.hpp"
 #include "kernel/sync/kick_tokens.hpp"
@@ -41,10 +40,9 @@ struct Ipi : Native {
         }
         const auto state = disable_interrupts();
         auto& slot = slots_[index(this_cpu())];
-        std::uint64_t tpr = 0;
+        std::uint32_t tpr = 0;
         if (!state.enabled) {
-            tpr = x86::read_cr8();
-            x86::write_cr8(kOnlyKicks);
+            tpr = raise_tpr();
         }
         // Nothing gets in from here to HLT. A kick that came before is in the flag, one that comes now is pending.
         auto end = sync::WaitEnd::not_slept;
@@ -58,7 +56,7 @@ struct Ipi : Native {
             end = other_interrupts(slot) == others ? sync::WaitEnd::slept : sync::WaitEnd::interrupted;
         }
         if (!state.enabled)
-            x86::write_cr8(tpr);
+            restore_tpr(tpr);
         sync::KickTokens<Ipi>::wait_returned(end);
         restore_interrupts(state);
     }
@@ -75,11 +73,10 @@ struct Ipi : Native {
     }
     /// One sleep, entered and left with interrupts masked, without an account of it: for the proof at boot.
     static void sleep_masked() noexcept {
-        const auto tpr = x86::read_cr8();
-        x86::write_cr8(kOnlyKicks);
+        const auto tpr = raise_tpr();
         x86::sti_hlt();
         x86::cli();
-        x86::write_cr8(tpr);
+        restore_tpr(tpr);
     }
     /// Forgets what a CPU that was thrown out of a wait has left behind.
     static void reset_cpu(CpuId cpu) noexcept { slots_[index(cpu)].kicked = false; }
@@ -87,9 +84,17 @@ struct Ipi : Native {
   private:
     using Slot = detail::IpiSlot;
 
-    /// TPR class (CR8) that lets class 0xf in and nothing below.
-    static constexpr std::uint64_t kOnlyKicks = 0xe;
-    static_assert(x86::lapic::kVectorKick >> 4 == kOnlyKicks + 1);
+    /// Lets class 0xf in and nothing below. By the register of the APIC, not by CR8: QEMU's emulated SVM (7.2) aborts on a write
+    /// of CR8 by a guest for which its host waits to inject an interrupt.
+    static constexpr std::uint32_t kOnlyKicks = 0xe0;
+    static_assert((x86::lapic::kVectorKick & 0xf0) == kOnlyKicks + 0x10);
+
+    [[nodiscard]] static std::uint32_t raise_tpr() noexcept {
+        const auto before = x86::lapic::read(x86::lapic::Register::TPR);
+        x86::lapic::write(x86::lapic::Register::TPR, kOnlyKicks);
+        return before;
+    }
+    static void restore_tpr(std::uint32_t tpr) noexcept { x86::lapic::write(x86::lapic::Register::TPR, tpr); }
 
     static void on_kick() noexcept;
     [[nodiscard]] static std::uint64_t other_interrupts(const Slot& slot) noexcept {

@@ -127,7 +127,7 @@ void prove_ipi(std::uint32_t cpus) noexcept {
         set_does_not_work(entry, failures.c_str());
 }
 
-void log_summary(std::uint32_t cpus) noexcept {
+void log_summary() noexcept {
     if (const auto different = different_hints.load(std::memory_order_relaxed); different != 0)
         log("# WARN KVM hints: %u CPUs differ from the boot CPU's EDX=0x%08x", different, hypervisors().kvm_hints);
     log("# registered: %u CPUs, steal time %u, clock pages %u", initialised.load(std::memory_order_relaxed),
@@ -138,7 +138,6 @@ void log_summary(std::uint32_t cpus) noexcept {
         log("# back end %s: %s: %s%s%s", label, name(entry.probe.availability).data(), entry.probe.fact.c_str(),
             entry.transport.empty() ? "" : ", kick by ", entry.transport.empty() ? "" : entry.transport.data());
     }
-    log_hypervisors(cpus);
     log("# lock default: %s on %s because %s", chosen.lock.data(), chosen.backend.data(), chosen.reason.c_str());
 }
 
@@ -180,7 +179,7 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept {
     prove_xen();
     chosen =
         choose_default_lock(hypervisors(), cpus, options, entry_of(Backend::kvm).probe, entry_of(Backend::xen).probe);
-    log_summary(cpus);
+    log_summary();
 }
 
 const Probe& probe_of(Backend backend) noexcept { return entry_of(backend).probe; }
