@@ -75,7 +75,7 @@ int merge_runs(const std::vector<std::filesystem::path>& paths, const std::files
 
 int run(int argc, char** argv) {
     CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
     std::filesystem::path out;
     std::vector<std::filesystem::path> inputs;
     RunFacts facts;
@@ -131,6 +131,11 @@ int run(int argc, char** argv) {
         return raw(ExitCode::error);
     }
 
+    // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
+    if (app.get_subcommands().empty()) {
+        complain("which sub-command? collect, summary, merge or follow (--help)");
+        return raw(ExitCode::error);
+    }
     if (collect_command->parsed())
         return collect(inputs, out, facts);
     if (summary_command->parsed())

@@ -18,7 +18,8 @@ namespace spinkick::report {
 
 [[nodiscard]] inline std::optional<std::uint64_t> number_in(const Json& record, const char* key) {
     const auto value = record.find(key);
-    if (value == record.end() || !value->is_number_unsigned())
+    // A number made by a program is signed even where a parsed one is not.
+    if (value == record.end() || !value->is_number_integer() || *value < 0)
         return std::nullopt;
     return value->get<std::uint64_t>();
 }

@@ -16,6 +16,7 @@ add_executable(parsers_test
     console_capture.cpp
     fake_machine.cpp
     test_command_line.cpp
+    test_histogram.cpp
     test_json.cpp
     test_runner.cpp
     test_text.cpp)
