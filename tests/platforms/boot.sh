@@ -56,7 +56,8 @@ platform_commands() { quoted "${command[@]}"; }
 # boot DIR RUN: $collected is its exit code.
 boot() {
     mkdir -p "$1" || die "--out $out: cannot create $1"
-    rm -rf "$1"/{serial.log,qemu.log,results.tap,results.json,junit.xml} "$1"/vm-*
+    # What an earlier run left, by its full name: the folder may hold other things too.
+    rm -f "$1"/{serial.log,qemu.log,host.log,control.log,results.tap,results.json,junit.xml} "$1"/vm-[0-9]*/serial.log
     platform_command "$1"
     platform_commands >"$1/command.txt"
     ((verbose)) && cat "$1/command.txt"

@@ -11,7 +11,7 @@
 #           each once the output or FILE matches the REGEX of --after
 set -u -o pipefail
 
-wanted='' log=/dev/null signal='' after=''
+wanted='' log='' signal='' after=''
 says=()
 while (($#)); do
     case $1 in
@@ -42,14 +42,14 @@ family() { grep -lsF "$mark" /proc/[0-9]*/environ | sed 's|/proc/\(.*\)/environ|
 failures=()
 fail() { failures+=("$1"); }
 
-rm -f "$log"
+[[ ! -f $log ]] || rm -f "$log" # a pattern must not match the last run
 # A shell starts its background commands with SIGINT ignored; a terminal does not.
 setsid env --default-signal=INT "$mark" "$@" >"$output" 2>&1 &
 command=$!
 
 if [[ -n $signal ]]; then
     for ((tries = 0; tries < 600; tries++)); do
-        ! grep -qsE "$after" "$output" "$log" || break
+        ! grep -qsE "$after" "$output" ${log:+"$log"} || break
         sleep 0.1
     done
     ((tries < 600)) || fail "'$after' did not appear within 60 s, so that SIG$signal came at another time"
@@ -70,7 +70,7 @@ cat "$output"
 
 ((code == wanted)) || fail "exit code $code, $wanted is wanted"
 for regex in "${says[@]}"; do
-    grep -qsE -- "$regex" "$output" "$log" || fail "nothing it said matches '$regex'"
+    grep -qsE -- "$regex" "$output" ${log:+"$log"} || fail "nothing it said matches '$regex'"
 done
 sleep 0.2
 for pid in $(family); do
