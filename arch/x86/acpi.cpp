@@ -77,8 +77,9 @@ void read(const boot::BootInfo& info, ApicId boot, Tables& out) noexcept {
     }
     const auto root_bytes = map_table(rsdp.xsdt != 0 ? rsdp.xsdt : rsdp.rsdt, out);
     ErrorText error;
-    const auto root = RootTable::parse(root_bytes, error);
+    const auto root = RootTable::parse(root_bytes, rsdp.xsdt != 0 ? RootTable::Kind::xsdt : RootTable::Kind::rsdt, error);
     if (!error.empty()) damage(out, error);
+    if (root.misnamed()) log("# acpi: the %s has another name, and a right checksum: read all the same", rsdp.xsdt != 0 ? "XSDT" : "RSDT");
     for (std::size_t i = 0; i < root.size(); ++i)
         if (root.entry(i) != 0) read_table(root.entry(i), boot, out);
 

@@ -134,13 +134,13 @@ std::uint8_t sum(Bytes bytes) noexcept {
     return total;
 }
 
-/// True if the table is whole and its own: name, length and checksum. `name` is what it should be.
+/// True if the table is whole and its own: name, length and checksum. `name` is what it should be; empty: anything.
 bool check_table(Bytes bytes, std::string_view name, ErrorText& error) noexcept {
     const auto length = table_length(bytes, error);
     if (!length)
         return false;
     const auto signature = table_signature(bytes);
-    if (std::string_view(signature.data(), 4) != name) {
+    if (!name.empty() && std::string_view(signature.data(), 4) != name) {
         error.set("ACPI table %s: is in the place of %.*s", signature.data(), static_cast<int>(name.size()),
                   name.data());
         return false;
@@ -269,11 +269,12 @@ std::array<char, 5> table_signature(Bytes header) noexcept {
     return signature;
 }
 
-RootTable RootTable::parse(Bytes bytes, ErrorText& error) noexcept {
+RootTable RootTable::parse(Bytes bytes, Kind kind, ErrorText& error) noexcept {
     RootTable table;
-    const bool wide = bytes.size() >= 4 && std::memcmp(bytes.data(), "XSDT", 4) == 0;
-    if (!check_table(bytes, wide ? "XSDT"sv : "RSDT"sv, error))
+    const bool wide = kind == Kind::xsdt;
+    if (!check_table(bytes, {}, error))
         return table;
+    table.misnamed_ = std::string_view(table_signature(bytes).data(), 4) != (wide ? "XSDT"sv : "RSDT"sv);
     TableHeader header{};
     (void)fetch(bytes, 0, header); // checked above
     table.entry_bytes_ = wide ? 8 : 4;

@@ -45,8 +45,13 @@ struct Rsdp {
 /// An RSDT or XSDT: a row of addresses of tables.
 class RootTable {
   public:
-    /// `bytes` is the whole table. After an error its entries are what can be believed, mostly none.
-    [[nodiscard]] static RootTable parse(Bytes bytes, ErrorText& error) noexcept;
+    /// Which pointer of the RSDP led here: that decides the width of the entries, not the table's name.
+    enum class Kind : std::uint8_t { rsdt, xsdt };
+    /// `bytes` is the whole table. After an error its entries are what can be believed, mostly none. A wrong name under a right
+    /// checksum is no error: Xen 4.17 builds a PVH dom0's XSDT from the host's, and on a host whose RSDP has none it copies the first
+    /// bytes of physical memory in its place.
+    [[nodiscard]] static RootTable parse(Bytes bytes, Kind kind, ErrorText& error) noexcept;
+    [[nodiscard]] constexpr bool misnamed() const noexcept { return misnamed_; }
 
     [[nodiscard]] constexpr std::size_t size() const noexcept { return entries_.size() / entry_bytes_; }
     /// Physical address of table `i` < size(); may be 0, which is none.
@@ -55,6 +60,7 @@ class RootTable {
   private:
     Bytes entries_;
     std::size_t entry_bytes_ = 8;
+    bool misnamed_ = false;
 };
 
 /// The CPUs of a machine as its MADT lists them, each once, the boot CPU first.

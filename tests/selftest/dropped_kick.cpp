@@ -12,7 +12,7 @@ using namespace lock_tests;
 template <class L>
 void work(std::uint32_t, void*) {
     auto& lock = lock_under_test<L>;
-    for (std::uint32_t round = 0; round < 200; ++round) {
+    for (std::uint32_t round = 0; round < 30; ++round) {
         lock.lock();
         const clock::Deadline hold(microseconds(300)); // long enough for waiters to go to sleep
         while (!hold.passed())
