@@ -35,6 +35,8 @@ constinit std::atomic<std::uint32_t> running{0};
 constinit std::atomic<std::uint32_t> completed{0};
 constinit std::atomic<std::uint32_t> rescued{0};
 constinit Nanoseconds job_end{};
+constinit Nanoseconds body_end{};
+constinit std::atomic<bool> is_over{false};
 constinit Nanoseconds interval = seconds(10);
 constinit bool dumped = false;
 constinit CpuId first_stalled{};
@@ -56,6 +58,7 @@ bool is_running(std::uint32_t cpu) noexcept { return std::atomic_ref(slots[cpu].
 /// From the boot CPU's timer interrupt: finds workers that do not get on, dumps once, then throws them out.
 void watch() noexcept {
     const auto now = clock::now();
+    if (now >= body_end) is_over.store(true, std::memory_order_relaxed); // a flag on its own
     bool stalled = now >= job_end;
     const char* why = stalled ? "deadline of the job passed" : "no progress within the watchdog interval";
     CpuId worst = machine::this_cpu();
@@ -101,6 +104,8 @@ Outcome run(const Job& job) noexcept {
     dumped = false;
     const auto begin = clock::now();
     job_end = begin + job.deadline;
+    body_end = begin + job.duration;
+    is_over.store(false, std::memory_order_relaxed);
     machine::set_tick(watch, kTick);
 
     Outcome outcome;
@@ -135,6 +140,8 @@ Outcome run(const Job& job) noexcept {
     outcome.first_stalled = first_stalled;
     return outcome;
 }
+
+bool over() noexcept { return is_over.load(std::memory_order_relaxed); }
 
 void progress() noexcept {
     auto& beats = pulses[index(machine::this_cpu())].beats;

@@ -21,6 +21,9 @@ struct Job {
     /// interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay alive.
     std::uint32_t first = 0;
     Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
+    /// over() turns true after this time, to the next tick of the watchdog (50 ms). Bodies look at that flag instead of a clock of their
+    /// own: where the hypervisor emulates RDTSC, a look at the clock costs more than the lock under test.
+    Nanoseconds duration = seconds(60);
     bool stall_expected = false; ///< a test of the watchdog itself: the dump is left out
     /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be nullptr.
     void (*describe)(void* argument) noexcept = nullptr;
@@ -42,6 +45,8 @@ struct Outcome {
 /// The CPU on which a worker of the running job is.
 [[nodiscard]] CpuId cpu_of(std::uint32_t worker, std::uint32_t first = 0) noexcept;
 
+/// The job's duration has passed: bodies should come to their end.
+[[nodiscard]] bool over() noexcept;
 /// Says that this CPU gets on: one plain store to a line of its own.
 void progress() noexcept;
 /// What this CPU works for, shown in a dump: "waits", "holds" ... Static text.

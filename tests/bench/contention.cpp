@@ -73,9 +73,8 @@ void work(std::uint32_t worker, void*) {
     const auto self = machine::this_cpu();
     auto& lock = lock_under_test<L>;
     if (!s.barrier.wait(s.count)) return;
-    const clock::Deadline end(s.duration);
     record.gaps.start(machine::time_stamp());
-    while (!end.passed()) {
+    while (!workers::over()) {
         workers::progress();
         const auto asked = machine::time_stamp();
         lock.lock();
@@ -121,7 +120,7 @@ struct Row {
 
 template <class L>
 bool run_lock(test::TestContext& context, std::uint32_t count) {
-    return lock_tests::contend<L>(context, count, 0, work<L>, nullptr);
+    return lock_tests::contend<L>(context, count, 0, work<L>, nullptr, shared.duration);
 }
 
 template <class... Ls>

@@ -18,8 +18,7 @@ void work(std::uint32_t, void* argument) {
     using Machine = typename L::Machine;
     auto& lock = lock_under_test<L>;
     std::uint32_t wrong = 0, calls = 0;
-    const clock::Deadline end(milliseconds(200));
-    for (std::uint32_t round = 0; round < 400 && !end.passed(); ++round) {
+    for (std::uint32_t round = 0; round < 400 && !workers::over(); ++round) {
         const bool mask = (round & 1) != 0;
         typename Machine::InterruptState state{};
         if (mask) state = Machine::disable_interrupts();
@@ -46,7 +45,7 @@ void run(test::TestContext& context) {
     shared.calls.store(0, std::memory_order_relaxed);
     // Half of the waits are with interrupts masked: the boot CPU watches where there are enough others.
     const std::uint32_t first = machine::cpu_count() >= 3 ? 1 : 0;
-    if (!contend<L>(context, worker_count(first), first, work<L>, &shared)) return;
+    if (!contend<L>(context, worker_count(first), first, work<L>, &shared, milliseconds(200))) return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("the mask had changed %u times in %u rounds", wrong, shared.calls.load(std::memory_order_relaxed));

@@ -81,13 +81,14 @@ void describe_lock(void*) noexcept {
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all returned.
 template <class L>
 [[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, std::uint32_t first, workers::Body body,
-                           void* argument) noexcept {
+                           void* argument, Nanoseconds duration = seconds(60)) noexcept {
     workers::Job job;
     job.body = body;
     job.argument = argument;
     job.count = count;
     job.first = first;
     job.describe = describe_lock<L>;
+    job.duration = duration;
     const auto outcome = workers::run(job);
     if (outcome.all_completed()) return true;
     context.fail("stall: %u of %u workers had to be rescued, first CPU %u, lock word 0x%llx", outcome.rescued, outcome.started,

@@ -57,8 +57,7 @@ void work(std::uint32_t worker, void* argument) {
     auto& s = *static_cast<Section*>(argument);
     using Machine = typename L::Machine;
     std::uint64_t wrong = 0, done = 0;
-    const clock::Deadline end(kTime);
-    while (done < kRounds && !end.passed()) {
+    while (done < kRounds && !workers::over()) {
         typename Machine::InterruptState mask{};
         if (s.mask_interrupts) mask = Machine::disable_interrupts();
         lock_under_test<L>.lock();
@@ -88,7 +87,7 @@ bool hold(test::TestContext& context, bool mask_interrupts) noexcept {
     // With interrupts masked the boot CPU keeps out where it can: its timer is what notices a stall.
     const std::uint32_t first = mask_interrupts && machine::cpu_count() >= 3 ? 1 : 0;
     const auto count = worker_count(first);
-    if (!contend<L>(context, count, first, work<L>, &section)) return false;
+    if (!contend<L>(context, count, first, work<L>, &section, kTime)) return false;
     const auto violations = section.violations.load(std::memory_order_relaxed);
     const auto acquisitions = section.acquisitions.load(std::memory_order_relaxed);
     if (violations != 0)
