@@ -28,6 +28,11 @@ Bytes map(std::uint64_t address, std::size_t bytes) noexcept {
 Bytes map_table(std::uint64_t address, Tables& out) noexcept {
     ErrorText error;
     const auto header = map(address, kTableHeaderBytes);
+    if (std::ranges::all_of(header, [](std::byte b) { return b == std::byte{0xff}; })) {
+        // A Xen PVH dom0 gets the addresses of host tables that it may not see.
+        log("# acpi: no memory behind the table at 0x%llx", static_cast<unsigned long long>(address));
+        return {};
+    }
     const auto length = table_length(header, error);
     if (!length) {
         damage(out, error);

@@ -16,7 +16,7 @@ struct Shared {
 };
 constinit Shared shared{};
 
-constexpr std::uint32_t kRounds = 20;
+constexpr std::uint32_t kRounds = 6;
 
 template <class L>
 void work(std::uint32_t worker, void* argument) {

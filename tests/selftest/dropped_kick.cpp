@@ -26,7 +26,7 @@ template <class L>
 void run(test::TestContext& context) {
     const auto usual = workers::watchdog();
     const auto threshold = sync::tuning.spin_threshold.exchange(64, std::memory_order_relaxed);
-    workers::set_watchdog(milliseconds(800));
+    workers::set_watchdog(milliseconds(400));
     sync::tuning.drop_every_nth_kick.store(1, std::memory_order_relaxed); // all of them
     test::TestContext inner(context.seed());
     workers::Job job;
