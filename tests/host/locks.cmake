@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# kernel/sync on the host: every lock on threads and futexes; under ThreadSanitizer with the preset host-tsan.
+
+find_package(Threads REQUIRED)
+
+add_executable(locks_test test_locks.cpp)
+target_include_directories(locks_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_features(locks_test PRIVATE cxx_std_20)
+target_link_libraries(locks_test PRIVATE spinkick_warnings GTest::gtest_main Threads::Threads)
+gtest_discover_tests(locks_test PROPERTIES LABELS host TIMEOUT 120)
+
+add_test(NAME sync.includes COMMAND ${CMAKE_CURRENT_LIST_DIR}/check_sync_includes.sh ${PROJECT_SOURCE_DIR})
+# The check itself must be able to fail.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/bad_include/kernel/sync/bad.hpp "#include <vector>\n")
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/bad_fence/kernel/sync/bad.hpp "  std::atomic_thread_fence(std::memory_order_seq_cst);\n")
+foreach(bad include fence)
+    add_test(NAME sync.includes_reports_${bad}
+             COMMAND ${CMAKE_CURRENT_LIST_DIR}/check_sync_includes.sh ${CMAKE_CURRENT_BINARY_DIR}/bad_${bad})
+    set_tests_properties(sync.includes_reports_${bad} PROPERTIES WILL_FAIL TRUE)
+endforeach()
+set_tests_properties(sync.includes sync.includes_reports_include sync.includes_reports_fence PROPERTIES LABELS host)
+
+# Beside ConcurrencyKit. Times are printed by running bench_locks; only instruction counts are a test.
+find_package(benchmark REQUIRED)
+find_path(CK_INCLUDE_DIR ck_spinlock.h REQUIRED)
+if(NOT SPINKICK_HOST_SANITIZER)
+    add_executable(bench_locks bench_locks.cpp bench_ck_pairs.c)
+    target_include_directories(bench_locks PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(bench_locks SYSTEM PRIVATE ${CK_INCLUDE_DIR})
+    target_compile_features(bench_locks PRIVATE cxx_std_20)
+    target_link_libraries(bench_locks PRIVATE spinkick_warnings benchmark::benchmark Threads::Threads)
+    if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR CMAKE_BUILD_TYPE STREQUAL "Release")
+        add_test(NAME sync.instructions_against_ck
+                 COMMAND ${CMAKE_CURRENT_LIST_DIR}/compare_instructions.sh $<TARGET_FILE:bench_locks>)
+        set_tests_properties(sync.instructions_against_ck PROPERTIES LABELS host SKIP_RETURN_CODE 77 TIMEOUT 120)
+    endif()
+endif()
