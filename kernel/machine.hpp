@@ -5,9 +5,12 @@
 // guest, which has none of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
+#include "kernel/sync/events.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::machine {
@@ -20,9 +23,33 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 /// Prints "PANIC: reason", the backtrace of the caller and the running test, stops the other CPUs and powers off.
 [[noreturn]] void die(std::string_view reason) noexcept;
 
-/// CPUs that are online; ids 0..cpu_count()-1.
+/// CPUs that are online, the boot CPU included.
 [[nodiscard]] std::uint32_t cpu_count() noexcept;
+/// CPUs that the machine's tables offer and this kernel has room for.
+[[nodiscard]] std::uint32_t cpus_found() noexcept;
+/// The nth online CPU, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
+[[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 [[nodiscard]] CpuId this_cpu() noexcept;
+/// 48 KiB for what runs on a CPU to record into; whoever uses it first clears it.
+[[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
+/// A slow-path counter of one CPU, since boot.
+[[nodiscard]] std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept;
+/// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
+[[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
+/// Interrupts the CPU has taken since boot.
+[[nodiscard]] std::uint64_t interrupts_taken(CpuId cpu) noexcept;
+/// Sends a fixed interrupt; `handler` runs on the target with interrupts masked. One handler at a time for all CPUs.
+void set_test_interrupt(void (*handler)() noexcept) noexcept;
+void send_test_interrupt(CpuId cpu) noexcept;
+/// This CPU's time stamp counter, ordered against the loads and stores around it.
+[[nodiscard]] Tsc time_stamp() noexcept;
+/// How far another CPU's counter is ahead of the boot CPU's, and how well that is known; false if it was not measured.
+struct SkewInfo {
+    std::int64_t ticks = 0;
+    std::uint64_t error_ticks = 0;
+    bool measured = false;
+};
+[[nodiscard]] SkewInfo skew_of(CpuId cpu) noexcept;
 /// One spin hint.
 void relax() noexcept;
 /// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts masked, so
@@ -40,6 +67,8 @@ struct Work {
 [[nodiscard]] bool start_work(CpuId cpu, const Work& work) noexcept;
 /// Runs work on the calling CPU; returns when it has ended or was rescued.
 void run_here(const Work& work) noexcept;
+/// True if `cpu` has no work: what it ran last, and its `finished`, are over.
+[[nodiscard]] bool is_idle(CpuId cpu) noexcept;
 /// Throws `cpu` out of its work, wherever it is: spinning or halted, with interrupts masked or not.
 void rescue(CpuId cpu) noexcept;
 

@@ -15,8 +15,9 @@ struct Fixup {
 };
 static_assert(sizeof(Fixup) == 16, "FIXUP in asm writes two .quad");
 
-/// To be pasted into an asm template: names the instruction at local label `from` and the landing label `to`.
-#define X86_FIXUP(from, to) ".pushsection .fixups, \"a\"; .balign 8; .quad " from ", " to "; .popsection\n"
+/// To be pasted into an asm template: names the instruction at local label `from` and the landing label `to`. The flag "?" puts the
+/// entry into the section group of the function around it, so that both are kept or dropped when the linker folds inline functions.
+#define X86_FIXUP(from, to) ".pushsection .fixups, \"a?\"; .balign 8; .quad " from ", " to "; .popsection\n"
 
 /// What ended a call that was allowed to fault: 0 for none, else the exception vector, with CR2 for a #PF.
 struct Fault {

@@ -9,7 +9,9 @@
 #include "kernel/log.hpp"
 
 extern "C" const char image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[], data_begin[], data_end[];
-extern "C" constinit std::uint64_t kernel_cr3 = 0; ///< for trampoline.S
+extern "C" {
+constinit std::uint64_t kernel_cr3 = 0; ///< for trampoline.S
+}
 
 namespace spinkick::x86::paging {
 namespace {

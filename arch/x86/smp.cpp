@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "arch/x86/smp.hpp"
 
+#include <new>
+
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/descriptors.hpp"
 #include "arch/x86/insn.hpp"
@@ -31,12 +33,13 @@ using paging::kPageBytes;
 
 // One CPU's slice of the arena window, in pages. A page between two stacks is never mapped: running over an end is a #PF or a
 // #DF on a stack of its own, not a neighbour's data.
-constexpr std::uint64_t kSlotPages = 16;
+constexpr std::uint64_t kSlotPages = 32;
 struct Piece {
     std::uint64_t first, pages;
 };
-constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 1}, kMachineCheckStack{11, 1}, kBlock{13, 1};
-constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock};
+constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 1}, kMachineCheckStack{11, 1}, kBlock{13, 1},
+    kScratch{15, 12};
+constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock, kScratch};
 
 constexpr std::uint64_t mapped_pages() noexcept {
     std::uint64_t pages = 0;
@@ -95,6 +98,10 @@ void init_boot_cpu_block() noexcept {
 
 std::uint64_t bytes_per_cpu() noexcept { return mapped_pages() * kPageBytes; }
 std::uint64_t stack_top_of(CpuId cpu) noexcept { return top_of(cpu, kMainStack); }
+
+std::span<std::byte> scratch_of(CpuId cpu) noexcept {
+    return {reinterpret_cast<std::byte*>(slot_base(cpu) + kScratch.first * kPageBytes), kScratch.pages * kPageBytes};
+}
 
 std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::uint64_t arena_bytes) noexcept {
     std::uint32_t placed = 0;
@@ -176,6 +183,15 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
     result.online = online.load(std::memory_order_acquire);
     result.elapsed = clock::now() - begin;
     return result;
+}
+
+std::uint32_t placed_count() noexcept { return ap_entry_count; }
+
+CpuId online_cpu(std::uint32_t n) noexcept {
+    std::uint32_t seen = 0;
+    for (std::uint32_t cpu = 0; cpu < ap_entry_count; ++cpu)
+        if (has_arrived(cpu) && seen++ == n) return CpuId{cpu};
+    return CpuId{0};
 }
 
 std::uint32_t online_count() noexcept { return online.load(std::memory_order_acquire); }

@@ -45,6 +45,8 @@ void init_boot_cpu_block() noexcept;
 [[nodiscard]] std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::uint64_t arena_bytes) noexcept;
 /// Bytes of physical memory one CPU takes from the arena.
 [[nodiscard]] std::uint64_t bytes_per_cpu() noexcept;
+/// Memory for whatever runs on a CPU, for measurements: taken from the arena, so that the image stays small.
+[[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
 /// Top of a CPU's main stack (mapped).
 [[nodiscard]] std::uint64_t stack_top_of(CpuId cpu) noexcept;
 /// Loads descriptors with the arena's stacks on the boot CPU.
@@ -58,5 +60,9 @@ using StartMethod = bool (*)(CpuId cpu, ApicId id) noexcept;
 [[nodiscard]] BringUp start_all(std::uint32_t count, std::uint64_t trampoline_page, StartMethod start) noexcept;
 
 [[nodiscard]] std::uint32_t online_count() noexcept;
+/// CPUs that have a block, online or not.
+[[nodiscard]] std::uint32_t placed_count() noexcept;
+/// The nth online CPU.
+[[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 
 } // namespace spinkick::x86::smp

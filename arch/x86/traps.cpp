@@ -14,7 +14,7 @@
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/smp.hpp"
 #include "boot/layout.h"
-#include "kernel/panic.hpp"
+#include "kernel/text.hpp"
 
 extern "C" const char trap_stubs[], rescue_landing[];
 extern "C" const spinkick::x86::Fixup fixups_begin[], fixups_end[];
@@ -126,8 +126,10 @@ extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
         if (fix_up(*frame)) return;
         auto& slot = slots[frame->vector];
         if (slot.handler != nullptr) return slot.handler(*frame);
-        panic_with_frame(*frame, "%s, error code 0x%lx, CR2 0x%lx", kNames[frame->vector], frame->error_code,
-                         frame->vector == kPf ? read_cr2() : 0);
+        char text[120];
+        TextBuffer reason(text);
+        format(reason, "%s, error code 0x%lx at RIP 0x%lx", kNames[frame->vector], frame->error_code, frame->rip);
+        die_with_frame(*frame, reason.view());
     }
     auto& block = percpu();
     ++block.interrupts;

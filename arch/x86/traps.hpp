@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernel/types.hpp"
 
@@ -20,6 +21,9 @@ static_assert(sizeof(TrapFrame) == 22 * 8, "entry.S pushes 15 registers and two 
 /// Handler of an interrupt vector. Runs with interrupts masked, on the stack of what it interrupted; the dispatcher has not sent
 /// the EOI yet and sends it afterwards.
 using InterruptHandler = void (*)(TrapFrame&) noexcept;
+
+/// Prints the registers of the frame, then ends like machine::die().
+[[noreturn]] void die_with_frame(const TrapFrame& frame, std::string_view reason) noexcept;
 
 namespace traps {
 /// Fills the IDT; boot CPU, once.

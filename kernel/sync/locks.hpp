@@ -16,6 +16,8 @@
 #include "kernel/sync/broken_lock.hpp"
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/null_lock.hpp"
+#include "kernel/sync/pv_queued_lock.hpp"
+#include "kernel/sync/pv_ticket_lock.hpp"
 #include "kernel/sync/queued_lock.hpp"
 #include "kernel/sync/tas_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"
@@ -55,7 +57,7 @@ template <LockMachine B>
 using SpinningLocks = TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>>;
 
 template <ParavirtBackend B>
-using SleepingLocks = TypeList<>;
+using SleepingLocks = TypeList<PvTicketLock<B>, PvQueuedLock<B>>;
 
 /// The locks to list on back end B.
 template <LockMachine B>

@@ -70,10 +70,10 @@ class TestContext {
 };
 
 struct Test {
-    std::string_view name;        ///< "lock.mutual_exclusion": suite and claim
-    std::string_view lock;        ///< "pv-queued", or empty
-    std::string_view backend;     ///< "kvm", or empty; the full name is name/lock/backend
-    std::string_view claim;       ///< one sentence that can be false
+    std::string_view name{};      ///< "lock.mutual_exclusion": suite and claim
+    std::string_view lock{};      ///< "pv-queued", or empty
+    std::string_view backend{};   ///< "kvm", or empty; the full name is name/lock/backend
+    std::string_view claim{};     ///< one sentence that can be false
     std::uint32_t min_cpus = 1;   ///< fewer: skip
     Backend needs = Backend::any; ///< back end that must be usable: else skip with its reason
     void (*run)(TestContext&) = nullptr;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// kernel/machine.hpp on a machine with rings, IF and a local APIC.
+#include "kernel/machine.hpp"
+
+#include <array>
+#include <atomic>
+
+#include "arch/x86/cr.hpp"
+#include "arch/x86/insn.hpp"
+#include "arch/x86/interrupts.hpp"
+#include "arch/x86/lapic.hpp"
+#include "arch/x86/machine_steps.hpp"
+#include "arch/x86/percpu.hpp"
+#include "arch/x86/paravirt/steal_time.hpp"
+#include "arch/x86/power.hpp"
+#include "arch/x86/rescue.hpp"
+#include "arch/x86/smp.hpp"
+#include "arch/x86/traps.hpp"
+#include "arch/x86/tsc.hpp"
+#include "boot/layout.h"
+#include "drivers/console.hpp"
+#include "kernel/clock.hpp"
+#include "kernel/log.hpp"
+#include "kernel/symbols.hpp"
+#include "kernel/test/runner.hpp"
+
+extern "C" const char text_begin[], text_end[];
+
+namespace spinkick {
+namespace x86 {
+namespace {
+
+enum class WorkState : std::uint32_t { idle, posted, running };
+
+/// What a CPU has been given. Written by the giver while `state` is idle, by the CPU itself afterwards.
+struct alignas(64) Mailbox {
+    std::atomic<WorkState> state{WorkState::idle};
+    machine::Work work;
+};
+
+constinit std::array<Mailbox, kMaxCpus> mailboxes{};
+using Tick = void (*)() noexcept;
+constinit Tick tick_function = nullptr;
+constinit Tick test_interrupt = nullptr;
+constinit std::atomic<bool> stopping{false};
+
+constexpr std::uint8_t kHltOpcode = 0xf4;
+
+bool in_text(std::uint64_t address) noexcept {
+    return address >= reinterpret_cast<std::uint64_t>(text_begin) && address < reinterpret_cast<std::uint64_t>(text_end);
+}
+
+void print_backtrace(std::uint64_t rip, std::uint64_t rbp) noexcept {
+    constexpr unsigned kMaxFrames = 16;
+    const auto& block = percpu();
+    for (unsigned i = 0; i < kMaxFrames && in_text(rip); ++i) {
+        const auto symbol = symbol_of(rip);
+        log("#   [%u] 0x%lx %.*s+0x%lx", i, rip, static_cast<int>(symbol.name.size()), symbol.name.data(), symbol.offset);
+        // Only frames on this CPU's main stack are followed; a wild RBP ends the trace, not the kernel.
+        if (rbp < block.stack_low || rbp + 16 > block.stack_high || (rbp & 7) != 0) break;
+        const auto* frame = reinterpret_cast<const std::uint64_t*>(rbp);
+        rip = frame[1];
+        if (frame[0] <= rbp) break;
+        rbp = frame[0];
+    }
+}
+
+void stop_others() noexcept {
+    stopping.store(true, std::memory_order_release); // their NMI handlers look at it
+    for (std::uint32_t cpu = 0; cpu < kMaxCpus && cpu < smp::placed_count(); ++cpu)
+        if (CpuId{cpu} != this_cpu() && percpu_of(CpuId{cpu}).online.load(std::memory_order_relaxed))
+            lapic::send(percpu_of(CpuId{cpu}).apic_id, lapic::Delivery::nmi, 0);
+}
+
+void on_nmi(TrapFrame&) noexcept {
+    while (stopping.load(std::memory_order_acquire))
+        hlt();
+}
+
+void on_timer(TrapFrame&) noexcept {
+    if (tick_function != nullptr) tick_function();
+}
+
+void on_call(TrapFrame&) noexcept {} // its only work is to end the HLT of the idle loop
+
+/// Runs work under a rescue context of its own; a body may run work in turn, and a rescue ends the innermost.
+void run(const machine::Work& work) noexcept {
+    auto& block = percpu();
+    RescueContext context;
+    auto* const outer = block.rescue_context;
+    block.rescue.store(false, std::memory_order_relaxed); // an order for an earlier body is void
+    block.rescue_context = &context;
+    sti();
+    const bool completed = run_rescuable(work.fn, work.argument, &context);
+    block.rescue_context = outer;
+    sti();
+    if (work.finished != nullptr) work.finished(work.argument, completed);
+}
+
+[[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
+    cli();
+    if (stopping.exchange(true, std::memory_order_seq_cst)) // another CPU is dying already: one set of last words
+        for (;;)
+            hlt();
+    drivers::console::break_lock();
+    log("PANIC: %.*s", static_cast<int>(reason.size()), reason.data());
+    log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::running_test_name().size()), test::running_test_name().data());
+    print_backtrace(rip, rbp);
+    stop_others();
+    machine::power_off(machine::Exit::panic);
+}
+
+} // namespace
+
+void die_with_frame(const TrapFrame& f, std::string_view reason) noexcept {
+    drivers::console::break_lock();
+    log("# RAX %016lx RBX %016lx RCX %016lx RDX %016lx", f.rax, f.rbx, f.rcx, f.rdx);
+    log("# RSI %016lx RDI %016lx RBP %016lx RSP %016lx", f.rsi, f.rdi, f.rbp, f.rsp);
+    log("# R8  %016lx R9  %016lx R10 %016lx R11 %016lx", f.r8, f.r9, f.r10, f.r11);
+    log("# R12 %016lx R13 %016lx R14 %016lx R15 %016lx", f.r12, f.r13, f.r14, f.r15);
+    log("# RIP %016lx RFLAGS %08lx CR2 %016lx CR3 %016lx", f.rip, f.rflags, read_cr2(), read_cr3());
+    end_with(reason, f.rip, f.rbp);
+}
+
+namespace machine_steps {
+
+void idle_loop() noexcept {
+    auto& mailbox = mailboxes[index(this_cpu())];
+    for (;;) {
+        cli();
+        // Acquire: the work that was posted with this state is there.
+        if (mailbox.state.load(std::memory_order_acquire) == WorkState::posted) {
+            mailbox.state.store(WorkState::running, std::memory_order_relaxed);
+            run(mailbox.work);
+            // Release: what the body and `finished` wrote is seen by whoever gives the next work.
+            mailbox.state.store(WorkState::idle, std::memory_order_release);
+        } else {
+            sti_hlt();
+        }
+    }
+}
+
+void install_handlers() noexcept {
+    traps::set_handler(lapic::kVectorTimer, on_timer);
+    traps::set_handler(lapic::kVectorCall, on_call);
+    traps::set_nmi_handler(on_nmi);
+}
+
+} // namespace machine_steps
+} // namespace x86
+
+namespace machine {
+
+using namespace x86;
+
+void power_off(Exit exit) noexcept {
+    drivers::console::drain();
+    power::off(static_cast<std::uint8_t>(exit));
+}
+
+void die(std::string_view reason) noexcept {
+    end_with(reason, reinterpret_cast<std::uint64_t>(__builtin_return_address(0)),
+             reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)));
+}
+
+std::uint32_t cpu_count() noexcept { return smp::online_count(); }
+std::uint32_t cpus_found() noexcept { return smp::placed_count(); }
+CpuId online_cpu(std::uint32_t n) noexcept { return smp::online_cpu(n); }
+CpuId this_cpu() noexcept { return x86::this_cpu(); }
+std::span<std::byte> scratch_of(CpuId cpu) noexcept { return smp::scratch_of(cpu); }
+std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept {
+    // Written by its own CPU with one instruction; a 64-bit read is whole.
+    return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).events[static_cast<std::size_t>(event)]);
+}
+Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
+std::uint64_t interrupts_taken(CpuId cpu) noexcept {
+    return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).interrupts);
+}
+void set_test_interrupt(void (*handler)() noexcept) noexcept {
+    test_interrupt = handler;
+    traps::set_handler(lapic::kVectorTestLow, [](TrapFrame&) noexcept { test_interrupt(); });
+}
+void send_test_interrupt(CpuId cpu) noexcept {
+    lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorTestLow);
+}
+Tsc time_stamp() noexcept { return rdtsc_ordered(); }
+SkewInfo skew_of(CpuId cpu) noexcept {
+    if (cpu == CpuId{0}) return {0, 0, true};
+    const auto skew = tsc::skew_of(cpu);
+    return {skew.ticks, skew.error_ticks, skew.measured};
+}
+void relax() noexcept { pause(); }
+bool interrupts_enabled() noexcept { return x86::interrupts_enabled(); }
+
+void idle_unless(bool (*done)(void*), void* argument) noexcept {
+    cli();
+    if (!done(argument)) sti_hlt();
+    sti();
+}
+
+bool start_work(CpuId cpu, const Work& work) noexcept {
+    auto& mailbox = mailboxes[index(cpu)];
+    if (mailbox.state.load(std::memory_order_acquire) != WorkState::idle) return false; // pairs with run()'s release
+    mailbox.work = work;
+    mailbox.state.store(WorkState::posted, std::memory_order_release); // the work above comes with it
+    lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorCall);
+    return true;
+}
+
+void run_here(const Work& work) noexcept { run(work); }
+
+bool is_idle(CpuId cpu) noexcept {
+    return mailboxes[index(cpu)].state.load(std::memory_order_acquire) == WorkState::idle; // pairs with run()'s release
+}
+
+void rescue(CpuId cpu) noexcept { x86::rescue(cpu); }
+
+CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
+    CpuState state;
+    auto& block = percpu_of(cpu);
+    auto& snapshot = block.snapshot;
+    const auto request = snapshot.request.load(std::memory_order_relaxed) + 1; // one asker at a time: the watchdog
+    snapshot.request.store(request, std::memory_order_release);
+    lapic::send(block.apic_id, lapic::Delivery::nmi, 0);
+    const clock::Deadline deadline(span);
+    while (snapshot.answer.load(std::memory_order_acquire) != request) { // acquires the fields that come with the answer
+        if (deadline.passed()) return state;
+        pause();
+    }
+    state.answered = true;
+    state.instruction = snapshot.rip;
+    state.interrupts_on = (snapshot.rflags & kRflagsIF) != 0;
+    state.in_service = snapshot.in_service;
+    state.requested = snapshot.requested;
+    state.tpr = snapshot.tpr;
+    state.halted = in_text(snapshot.rip - 1) && *reinterpret_cast<const std::uint8_t*>(snapshot.rip - 1) == kHltOpcode;
+    return state;
+}
+
+void set_tick(void (*tick)() noexcept, Nanoseconds period) noexcept {
+    tick_function = tick;
+    lapic::set_periodic_timer(tick == nullptr ? Nanoseconds{0} : period);
+}
+
+} // namespace machine
+} // namespace spinkick

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The one place that knows which paravirtual back ends this machine has. Order: detect() (hypervisor.hpp) as early as
+// there is a console; init_this_cpu() on every CPU, boot CPU first, with traps up and on the final page tables;
+// prove_and_choose() on the boot CPU, once, when all CPUs are idle. Then the answers below stand.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "arch/x86/paravirt/probe.hpp"
+#include "kernel/test/test.hpp"
+#include "kernel/types.hpp"
+
+namespace spinkick::paravirt {
+
+/// Registers the calling CPU: clock page, steal time or runstate, vcpu_info and event channel, whatever there is.
+void init_this_cpu() noexcept;
+
+/// Probes every back end, proves its kick, chooses the default lock, and says all of it on the console.
+void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
+
+/// What came of a back end; `any` and `native` are always usable.
+[[nodiscard]] const Probe& probe_of(test::Backend backend) noexcept;
+/// Why a back end cannot run, as a fact; empty if it can.
+[[nodiscard]] std::string_view unavailable_reason(test::Backend backend) noexcept;
+/// How a back end kicks ("hypercall by vmmcall"); empty if it does not.
+[[nodiscard]] std::string_view kick_transport(test::Backend backend) noexcept;
+[[nodiscard]] const DefaultLock& default_lock() noexcept;
+/// Polls and sends that the Xen back end has made, over all CPUs.
+struct EventChannelCounts {
+    std::uint64_t polls = 0, sends = 0;
+};
+[[nodiscard]] EventChannelCounts event_channel_counts() noexcept;
+
+/// Forgets what a CPU that was thrown out of a wait has left behind, in every back end.
+void reset_cpu(CpuId cpu) noexcept;
+
+} // namespace spinkick::paravirt

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "arch/x86/paravirt/xen.hpp"
+
+#include "arch/x86/paging.hpp"
+#include "arch/x86/paravirt/hypervisor.hpp"
+
+namespace spinkick::paravirt {
+namespace {
+
+using xen_abi::Hypercall;
+
+constexpr std::uint64_t kPageBytes = 4096;
+
+/// Xen puts its own page in the place of this one.
+struct alignas(kPageBytes) SharedPage {
+    xen_abi::shared_info info;
+};
+constinit SharedPage shared_page{};
+
+struct alignas(64) VcpuInfoSlot {
+    xen_abi::vcpu_info info;
+};
+constinit std::array<VcpuInfoSlot, kMaxCpus> vcpu_infos{};
+
+std::uint64_t address_of(const void* object) noexcept { return reinterpret_cast<std::uint64_t>(object); }
+
+std::atomic_ref<std::uint64_t> pending_word(std::uint32_t port) noexcept {
+    return std::atomic_ref<std::uint64_t>(shared_page.info.evtchn_pending[port / 64 % 64]);
+}
+constexpr std::uint64_t bit_of(std::uint32_t port) noexcept { return std::uint64_t{1} << (port % 64); }
+
+} // namespace
+
+HypercallResult Xen::init() noexcept {
+    const xen_abi::xen_add_to_physmap argument{xen_abi::DOMID_SELF, 0, xen_abi::XENMAPSPACE_shared_info, 0,
+                                               x86::paging::phys_of_image(&shared_page) / kPageBytes};
+    const auto result = xen_hypercall(Hypercall::memory_op, xen_abi::XENMEM_add_to_physmap, address_of(&argument));
+    if (!result.ok())
+        return result;
+    for (auto& word : shared_page.info.evtchn_mask)
+        std::atomic_ref<std::uint64_t>(word).store(~std::uint64_t{0},
+                                                   std::memory_order_seq_cst); // before any port exists
+    // Without it a reader on another CPU could mix two states of a runstate area. Refused by old versions: they are
+    // read as they are.
+    (void)xen_hypercall(Hypercall::vm_assist, xen_abi::VMASST_CMD_enable, xen_abi::VMASST_TYPE_runstate_update_flag);
+    return result;
+}
+
+HypercallResult Xen::init_this_cpu() noexcept {
+    auto& block = x86::percpu();
+    if (!read_own_xen_vcpu_id(block.xen_vcpu_id))
+        block.xen_vcpu_id = XenVcpuId{raw(block.cpu)};
+    const auto vcpu = block.xen_vcpu_id;
+    auto& slot = slots_[index(block.cpu)];
+
+    // For every vCPU, also the first 32, which have a place in the shared page: one rule, and vCPU 32 is not special.
+    const auto physical = x86::paging::phys_of_image(&vcpu_infos[index(block.cpu)]);
+    const xen_abi::vcpu_register_vcpu_info place{physical / kPageBytes,
+                                                 static_cast<std::uint32_t>(physical % kPageBytes), 0};
+    auto result = xen_hypercall(Hypercall::vcpu_op, xen_abi::VCPUOP_register_vcpu_info, raw(vcpu), address_of(&place));
+    if (!result.ok())
+        return result;
+    slot.registered.store(true, std::memory_order_release); // the area is Xen's when this is seen
+
+    (void)steal_time::init_xen_this_cpu(vcpu);
+
+    xen_abi::evtchn_bind_ipi bind{raw(vcpu), 0};
+    result = xen_hypercall(Hypercall::event_channel_op, xen_abi::EVTCHNOP_bind_ipi, address_of(&bind));
+    if (!result.ok())
+        return result;
+    if (bind.port == 0 || bind.port >= xen_abi::kPorts)
+        return {-1, {}};
+    slot.port.store(bind.port, std::memory_order_release); // from here on this CPU may sleep and be kicked
+    return result;
+}
+
+bool Xen::clear_pending(Slot& slot) noexcept {
+    const auto port = slot.port.load(std::memory_order_relaxed);
+    // seq_cst: the caller's look at its condition must not move above it. See the table in xen.hpp.
+    return (pending_word(port).fetch_and(~bit_of(port), std::memory_order_seq_cst) & bit_of(port)) != 0;
+}
+
+void Xen::poll(Slot& slot) noexcept {
+    const std::uint32_t port = slot.port.load(std::memory_order_relaxed);
+    const xen_abi::sched_poll argument{address_of(&port), 1, 0, 0};
+    ++slot.polls;
+    (void)xen_hypercall(Hypercall::sched_op, xen_abi::SCHEDOP_poll, address_of(&argument));
+}
+
+bool Xen::interrupted_since(std::uint64_t interrupts) noexcept {
+    if (x86::percpu().interrupts != interrupts)
+        return true;
+    // With the mask set an interrupt ends the poll as well and stays requested. Asking the APIC is an exit: only if
+    // there is no token, which is rare.
+    if (x86::interrupts_enabled() || sync::KickTokens<Xen>::unspent(this_cpu()) != 0)
+        return false;
+    return x86::lapic::highest_requested() != 0;
+}
+
+void Xen::send(CpuId cpu) noexcept {
+    const xen_abi::evtchn_port argument{port_of(cpu)};
+    if (argument.port == 0)
+        return;
+    ++slots_[index(this_cpu())].sends;
+    (void)xen_hypercall(Hypercall::event_channel_op, xen_abi::EVTCHNOP_send, address_of(&argument));
+}
+
+void Xen::yield_to(CpuId) noexcept { (void)xen_hypercall(Hypercall::sched_op, xen_abi::SCHEDOP_yield); }
+
+const volatile xen_abi::vcpu_info* Xen::info_of(CpuId cpu) noexcept {
+    return slots_[index(cpu)].registered.load(std::memory_order_acquire) ? &vcpu_infos[index(cpu)].info : nullptr;
+}
+
+bool Xen::is_pending(CpuId cpu) noexcept {
+    const auto port = port_of(cpu);
+    return port != 0 && (pending_word(port).load(std::memory_order_relaxed) & bit_of(port)) != 0;
+}
+
+std::uint64_t Xen::polls() noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& slot : slots_)
+        sum += slot.polls;
+    return sum;
+}
+
+std::uint64_t Xen::sends() noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& slot : slots_)
+        sum += slot.sends;
+    return sum;
+}
+
+} // namespace spinkick::paravirt

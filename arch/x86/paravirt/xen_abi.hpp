@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What Xen and its 64-bit HVM and PVH guests agree on (Xen xen/include/public/{xen,memory,vcpu,sched,event_channel}.h,
+// public/hvm/hvm_vcpu.h; layouts checked against the headers of Xen 4.17). Pointers in arguments are guest virtual
+// addresses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "arch/x86/paravirt/pvclock_abi.hpp"
+
+namespace spinkick::paravirt::xen_abi {
+
+/// Numbers in RAX.
+enum class Hypercall : std::uint64_t {
+    memory_op = 12,
+    xen_version = 17,
+    console_io = 18,
+    vm_assist = 21,
+    vcpu_op = 24,
+    sched_op = 29,
+    event_channel_op = 32,
+    hvm_op = 34,
+};
+
+inline constexpr std::uint16_t DOMID_SELF = 0x7ff0;
+
+// console_io(command, count, pointer)
+inline constexpr std::uint64_t CONSOLEIO_write = 0;
+
+// memory_op(command, pointer)
+inline constexpr std::uint64_t XENMEM_add_to_physmap = 7;
+inline constexpr std::uint64_t XENMEM_memory_map = 9;
+
+struct xen_add_to_physmap {
+    std::uint16_t domid;
+    std::uint16_t size;
+    std::uint32_t space;
+    std::uint64_t idx;
+    std::uint64_t gpfn;
+};
+static_assert(std::is_standard_layout_v<xen_add_to_physmap> && sizeof(xen_add_to_physmap) == 24);
+static_assert(offsetof(xen_add_to_physmap, space) == 4 && offsetof(xen_add_to_physmap, gpfn) == 16);
+inline constexpr std::uint32_t XENMAPSPACE_shared_info = 0;
+
+struct xen_memory_map {
+    std::uint32_t nr_entries; ///< in: room, out: entries written
+    std::uint32_t pad;
+    std::uint64_t buffer;
+};
+static_assert(std::is_standard_layout_v<xen_memory_map> && sizeof(xen_memory_map) == 16 &&
+              offsetof(xen_memory_map, buffer) == 8);
+
+/// A record as BIOS function E820 gives it, without padding.
+struct [[gnu::packed]] e820entry {
+    std::uint64_t addr;
+    std::uint64_t size;
+    std::uint32_t type;
+};
+static_assert(sizeof(e820entry) == 20);
+
+// vm_assist(command, type)
+inline constexpr std::uint64_t VMASST_CMD_enable = 0;
+inline constexpr std::uint64_t VMASST_TYPE_runstate_update_flag = 5;
+
+// vcpu_op(command, vCPU id, pointer)
+inline constexpr std::uint64_t VCPUOP_initialise = 0;
+inline constexpr std::uint64_t VCPUOP_up = 1;
+inline constexpr std::uint64_t VCPUOP_is_up = 3;
+inline constexpr std::uint64_t VCPUOP_register_runstate_memory_area = 5;
+inline constexpr std::uint64_t VCPUOP_register_vcpu_info = 10;
+
+struct vcpu_register_vcpu_info {
+    std::uint64_t mfn; ///< guest frame number here
+    std::uint32_t offset;
+    std::uint32_t rsvd;
+};
+static_assert(std::is_standard_layout_v<vcpu_register_vcpu_info> && sizeof(vcpu_register_vcpu_info) == 16);
+
+struct vcpu_register_runstate_memory_area {
+    std::uint64_t address; ///< virtual, looked up in the page tables in force whenever Xen writes
+};
+static_assert(sizeof(vcpu_register_runstate_memory_area) == 8);
+
+struct vcpu_runstate_info {
+    std::int32_t state;
+    std::uint32_t pad;
+    std::uint64_t state_entry_time; ///< nanoseconds; bit 63 while Xen writes, if VMASST_TYPE_runstate_update_flag is on
+    std::uint64_t time[4];          ///< nanoseconds in each state
+};
+static_assert(std::is_standard_layout_v<vcpu_runstate_info> && sizeof(vcpu_runstate_info) == 48);
+static_assert(offsetof(vcpu_runstate_info, state_entry_time) == 8 && offsetof(vcpu_runstate_info, time) == 16);
+inline constexpr std::int32_t RUNSTATE_running = 0;
+inline constexpr std::int32_t RUNSTATE_runnable = 1;
+inline constexpr std::int32_t RUNSTATE_blocked = 2;
+inline constexpr std::int32_t RUNSTATE_offline = 3;
+inline constexpr std::uint64_t XEN_RUNSTATE_UPDATE = 1ull << 63;
+
+/// What VCPUOP_initialise takes from an HVM or PVH guest; here the 64-bit half of the union only. Segments are flat.
+struct vcpu_hvm_x86_64 {
+    std::uint64_t rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, rip, rflags, cr0, cr3, cr4, efer;
+};
+struct vcpu_hvm_context {
+    std::uint32_t mode;
+    std::uint32_t pad;
+    vcpu_hvm_x86_64 x86_64;
+    std::uint64_t rest_of_the_32_bit_form;
+};
+static_assert(std::is_standard_layout_v<vcpu_hvm_context> && sizeof(vcpu_hvm_context) == 128);
+static_assert(offsetof(vcpu_hvm_context, x86_64) == 8 && offsetof(vcpu_hvm_x86_64, rip) == 64 &&
+              offsetof(vcpu_hvm_x86_64, cr0) == 80 && offsetof(vcpu_hvm_x86_64, efer) == 104);
+inline constexpr std::uint32_t VCPU_HVM_MODE_64B = 1;
+
+// sched_op(command, pointer)
+inline constexpr std::uint64_t SCHEDOP_yield = 0;
+inline constexpr std::uint64_t SCHEDOP_shutdown = 2;
+inline constexpr std::uint64_t SCHEDOP_poll = 3;
+
+struct sched_shutdown {
+    std::uint32_t reason;
+};
+inline constexpr std::uint32_t SHUTDOWN_poweroff = 0;
+inline constexpr std::uint32_t SHUTDOWN_reboot = 1;
+
+struct sched_poll {
+    std::uint64_t ports; ///< virtual address of 32-bit port numbers
+    std::uint32_t nr_ports;
+    std::uint32_t pad;
+    std::uint64_t timeout; ///< absolute system time in nanoseconds; 0 for none
+};
+static_assert(std::is_standard_layout_v<sched_poll> && sizeof(sched_poll) == 24);
+static_assert(offsetof(sched_poll, nr_ports) == 8 && offsetof(sched_poll, timeout) == 16);
+
+// event_channel_op(command, pointer)
+inline constexpr std::uint64_t EVTCHNOP_close = 3;
+inline constexpr std::uint64_t EVTCHNOP_send = 4;
+inline constexpr std::uint64_t EVTCHNOP_bind_ipi = 7;
+
+struct evtchn_bind_ipi {
+    std::uint32_t vcpu;
+    std::uint32_t port; ///< out
+};
+static_assert(sizeof(evtchn_bind_ipi) == 8);
+struct evtchn_port {
+    std::uint32_t port;
+};
+static_assert(sizeof(evtchn_port) == 4);
+
+/// 64 bytes for each vCPU. Beyond the 32nd, or by choice, it lives where VCPUOP_register_vcpu_info puts it.
+struct vcpu_info {
+    std::uint8_t evtchn_upcall_pending;
+    std::uint8_t evtchn_upcall_mask;
+    std::uint8_t pad0[6];
+    std::uint64_t evtchn_pending_sel;
+    std::uint64_t cr2;
+    std::uint64_t pad2;
+    pvclock_abi::pvclock_vcpu_time_info time;
+};
+static_assert(std::is_standard_layout_v<vcpu_info> && sizeof(vcpu_info) == 64);
+static_assert(offsetof(vcpu_info, evtchn_upcall_mask) == 1 && offsetof(vcpu_info, evtchn_pending_sel) == 8 &&
+              offsetof(vcpu_info, time) == 32);
+
+inline constexpr std::uint32_t kLegacyVcpus = 32;
+inline constexpr std::uint32_t kPorts = 4096; ///< of the two-level interface
+
+/// The page that XENMEM_add_to_physmap puts into the guest.
+struct shared_info {
+    struct vcpu_info vcpu_info[kLegacyVcpus];
+    std::uint64_t evtchn_pending[64];
+    std::uint64_t evtchn_mask[64];
+    std::uint32_t wc_version, wc_sec, wc_nsec, wc_sec_hi;
+    std::uint64_t arch[6];
+};
+static_assert(std::is_standard_layout_v<shared_info> && sizeof(shared_info) == 3136);
+static_assert(offsetof(shared_info, evtchn_pending) == 2048 && offsetof(shared_info, evtchn_mask) == 2560 &&
+              offsetof(shared_info, arch) == 3088);
+
+} // namespace spinkick::paravirt::xen_abi

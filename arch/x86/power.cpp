@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "arch/x86/power.hpp"
+
+#include "arch/x86/insn.hpp"
+#include "drivers/debug_exit.hpp"
+
+namespace spinkick::x86::power {
+namespace {
+
+constinit Method hypervisor_method = nullptr;
+
+struct [[gnu::packed]] Pointer {
+    std::uint16_t limit;
+    std::uint64_t base;
+};
+
+} // namespace
+
+void set_hypervisor_method(Method method) noexcept { hypervisor_method = method; }
+
+void triple_fault() noexcept {
+    const Pointer empty{0, 0};
+    asm volatile("lidt %0\n\tud2" ::"m"(empty) : "memory");
+    for (;;)
+        hlt();
+}
+
+void off(std::uint8_t exit_value) noexcept {
+    cli();
+    drivers::debug_exit(exit_value);
+    if (hypervisor_method != nullptr) hypervisor_method(exit_value);
+    triple_fault();
+}
+
+} // namespace spinkick::x86::power

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "drivers/console.hpp"
+
+#include <atomic>
+
+#include "arch/x86/interrupts.hpp"
+#include "arch/x86/percpu.hpp"
+#include "drivers/debug_port.hpp"
+#include "drivers/uart16550.hpp"
+#include "kernel/clock.hpp"
+#include "kernel/console.hpp"
+
+namespace spinkick {
+namespace drivers::console {
+namespace {
+
+constexpr std::uint16_t kCom1 = 0x3f8;
+
+constinit Uart16550 uart{kCom1};
+constinit Sink current = nullptr;
+constinit const char* current_name = "none";
+constinit std::atomic<bool> broken{false};
+
+// The console's own lock is none of the locks under test, and plain on purpose: it must work while those are wedged.
+constinit std::atomic<std::uint32_t> locked{0};
+
+void to_uart(std::string_view bytes) noexcept { uart.write(bytes); }
+void to_debug_port(std::string_view bytes) noexcept { debug_port_write(bytes); }
+
+/// True if this CPU has the lock now. Gives up after a time that no live writer needs.
+bool acquire() noexcept {
+    const clock::Deadline deadline(seconds(30));
+    for (;;) {
+        // Acquire: the writer before is done with the device. The load keeps waiters off the line while it is held.
+        if (locked.load(std::memory_order_relaxed) == 0 && locked.exchange(1, std::memory_order_acquire) == 0) return true;
+        if (broken.load(std::memory_order_relaxed) || deadline.passed()) return false;
+        x86::pause();
+    }
+}
+
+} // namespace
+
+bool init() noexcept {
+    if (uart.init())
+        use(to_uart, "uart 0x3f8");
+    else if (debug_port_present())
+        use(to_debug_port, "port 0xe9");
+    return current != nullptr;
+}
+
+void use(Sink sink, const char* name) noexcept {
+    current = sink;
+    current_name = name;
+}
+
+const char* name() noexcept { return current_name; }
+
+void drain() noexcept {
+    if (current == to_uart) uart.drain();
+}
+
+void break_lock() noexcept { broken.store(true, std::memory_order_relaxed); }
+std::uint64_t lost_bytes() noexcept { return uart.lost(); }
+
+} // namespace drivers::console
+
+void console_write_line(std::string_view line) noexcept {
+    namespace console = drivers::console;
+    if (console::current == nullptr) return;
+    auto& block = x86::percpu();
+    // An NMI, or a fault inside the driver, on the CPU that is writing: waiting for itself would be for ever. Its line goes
+    // out between two FIFO fills of the interrupted one; only a dying kernel gets here.
+    const bool nested = block.console_held;
+    const auto state = x86::disable_interrupts();
+    block.console_held = true; // before the lock: a rescue between the two would leave it locked
+    const bool owned = !nested && console::acquire();
+    console::current(line);
+    console::current("\n");
+    if (owned) console::locked.store(0, std::memory_order_release); // the device is free when this is seen
+    if (!nested) block.console_held = false;
+    x86::restore_interrupts(state);
+}
+
+} // namespace spinkick

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "kernel/stress/workers.hpp"
+
+#include <atomic>
+
+#include "kernel/clock.hpp"
+#include "kernel/log.hpp"
+#include "kernel/machine.hpp"
+#include "kernel/stress/stall_dump.hpp"
+#include "kernel/test/runner.hpp"
+
+namespace spinkick::workers {
+namespace {
+
+constexpr Nanoseconds kTick = milliseconds(50);
+
+/// One per CPU, on a line of its own: the worker writes, the watchdog reads.
+struct alignas(64) Pulse {
+    std::atomic<std::uint64_t> beats{0};
+    std::atomic<const char*> note{nullptr};
+    // The watchdog's side.
+    std::uint64_t seen_beats = 0;
+    Nanoseconds seen_at{};
+};
+
+struct Slot {
+    std::uint32_t worker = 0;
+    bool running = false; ///< set before the start, cleared by `finished` on the CPU itself
+};
+
+constinit std::array<Pulse, kMaxCpus> pulses{};
+constinit std::array<Slot, kMaxCpus> slots{};
+constinit Job current{};
+constinit std::atomic<std::uint32_t> running{0};
+constinit std::atomic<std::uint32_t> completed{0};
+constinit std::atomic<std::uint32_t> rescued{0};
+constinit Nanoseconds job_end{};
+constinit Nanoseconds interval = seconds(10);
+constinit bool dumped = false;
+constinit CpuId first_stalled{};
+
+void enter(void* argument) {
+    const auto& slot = *static_cast<Slot*>(argument);
+    current.body(slot.worker, current.argument);
+}
+
+void finished(void* argument, bool by_itself) noexcept {
+    auto& slot = *static_cast<Slot*>(argument);
+    (by_itself ? completed : rescued).fetch_add(1, std::memory_order_relaxed); // published by the release below
+    std::atomic_ref(slot.running).store(false, std::memory_order_release);
+    running.fetch_sub(1, std::memory_order_release); // run() acquires it and sees the counts
+}
+
+bool is_running(std::uint32_t cpu) noexcept { return std::atomic_ref(slots[cpu].running).load(std::memory_order_acquire); }
+
+/// From the boot CPU's timer interrupt: finds workers that do not get on, dumps once, then throws them out.
+void watch() noexcept {
+    const auto now = clock::now();
+    bool stalled = now >= job_end;
+    const char* why = stalled ? "deadline of the job passed" : "no progress within the watchdog interval";
+    CpuId worst = machine::this_cpu();
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
+        const auto cpu = machine::online_cpu(n);
+        if (!is_running(raw(cpu))) continue;
+        auto& pulse = pulses[index(cpu)];
+        const auto beats = pulse.beats.load(std::memory_order_relaxed); // a count that only has to change
+        if (beats != pulse.seen_beats) {
+            pulse.seen_beats = beats;
+            pulse.seen_at = now;
+        } else if (!stalled && now - pulse.seen_at >= interval) {
+            stalled = true;
+            worst = cpu;
+        }
+    }
+    if (!stalled) return;
+    if (!dumped) {
+        dumped = true;
+        first_stalled = worst;
+        if (!current.stall_expected) dump_stall(why, worst);
+        if (!current.stall_expected && current.describe != nullptr) current.describe(current.argument);
+    }
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
+        const auto cpu = machine::online_cpu(n);
+        if (is_running(raw(cpu))) machine::rescue(cpu);
+    }
+}
+
+bool nobody_runs(void*) { return running.load(std::memory_order_acquire) == 0; } // sees what finished() wrote
+
+} // namespace
+
+std::uint32_t available(std::uint32_t first) noexcept { return machine::cpu_count() - first; }
+
+CpuId cpu_of(std::uint32_t worker, std::uint32_t first) noexcept { return machine::online_cpu(first + worker); }
+
+Outcome run(const Job& job) noexcept {
+    current = job;
+    running.store(job.count, std::memory_order_relaxed); // start_work() publishes all of this
+    completed.store(0, std::memory_order_relaxed);
+    rescued.store(0, std::memory_order_relaxed);
+    dumped = false;
+    const auto begin = clock::now();
+    job_end = begin + job.deadline;
+    machine::set_tick(watch, kTick);
+
+    Outcome outcome;
+    for (std::uint32_t worker = job.count; worker-- > 0;) {
+        const auto cpu = cpu_of(worker, job.first);
+        auto& slot = slots[index(cpu)];
+        auto& pulse = pulses[index(cpu)];
+        pulse.note.store(nullptr, std::memory_order_relaxed);
+        pulse.seen_at = begin;
+        slot = {worker, true};
+        const machine::Work work{enter, &slot, finished};
+        ++outcome.started;
+        if (cpu == machine::this_cpu()) {
+            machine::run_here(work); // worker 0, last: all others have been started
+        } else if (!machine::start_work(cpu, work)) {
+            log("# worker %u: CPU %u is not idle", worker, raw(cpu));
+            slot.running = false;
+            running.fetch_sub(1, std::memory_order_relaxed);
+        }
+    }
+    while (!nobody_runs(nullptr))
+        machine::idle_unless(nobody_runs, nullptr); // the timer's interrupts end the sleep
+    machine::set_tick(nullptr, kTick);
+    // `finished` runs inside the work: a CPU is free for the next job a moment later.
+    const clock::Deadline settle(seconds(5));
+    for (std::uint32_t worker = 0; worker < job.count; ++worker)
+        while (!machine::is_idle(cpu_of(worker, job.first)) && !settle.passed())
+            machine::relax();
+
+    outcome.completed = completed.load(std::memory_order_relaxed);
+    outcome.rescued = rescued.load(std::memory_order_relaxed);
+    outcome.first_stalled = first_stalled;
+    return outcome;
+}
+
+void progress() noexcept {
+    auto& beats = pulses[index(machine::this_cpu())].beats;
+    beats.store(beats.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); // one writer; the value is all
+}
+
+void note(const char* what) noexcept { pulses[index(machine::this_cpu())].note.store(what, std::memory_order_relaxed); }
+
+const char* note_of(CpuId cpu) noexcept {
+    const auto* note = pulses[index(cpu)].note.load(std::memory_order_relaxed);
+    return note == nullptr ? "" : note;
+}
+
+bool runs_worker(CpuId cpu) noexcept { return is_running(raw(cpu)); }
+
+bool Barrier::wait(std::uint32_t count) noexcept {
+    std::atomic_ref arrived(arrived_);
+    std::atomic_ref generation(generation_);
+    const auto mine = generation.load(std::memory_order_acquire);
+    // Acquire-release: whoever leaves sees what everybody did before arriving.
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+        arrived.store(0, std::memory_order_relaxed); // before the release below; the next round's arrivals come after it
+        generation.fetch_add(1, std::memory_order_release);
+        return true;
+    }
+    const clock::Deadline deadline(interval);
+    while (generation.load(std::memory_order_acquire) == mine) {
+        if (deadline.passed()) return false;
+        machine::relax();
+    }
+    return true;
+}
+
+void Barrier::reset() noexcept { arrived_ = generation_ = 0; }
+
+void set_watchdog(Nanoseconds value) noexcept { interval = value; }
+Nanoseconds watchdog() noexcept { return interval; }
+
+} // namespace spinkick::workers

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Runs one body on many CPUs at once, under the watchdog. This is how every test and benchmark uses more than one CPU.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernel/types.hpp"
+
+namespace spinkick::workers {
+
+/// The body: `worker` counts from 0 to n-1. It reports progress (below) at least once in every watchdog interval.
+using Body = void (*)(std::uint32_t worker, void* argument);
+
+struct Job {
+    Body body = nullptr;
+    void* argument = nullptr;
+    std::uint32_t count = 1; ///< workers; at most available(first)
+    /// Worker 0 runs on the first-th online CPU, the others on those behind it. 0 makes the boot CPU a worker; bodies that wait with
+    /// interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay alive.
+    std::uint32_t first = 0;
+    Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
+    bool stall_expected = false; ///< a test of the watchdog itself: the dump is left out
+    /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be nullptr.
+    void (*describe)(void* argument) noexcept = nullptr;
+};
+
+struct Outcome {
+    std::uint32_t started = 0;
+    std::uint32_t completed = 0; ///< bodies that returned by themselves
+    std::uint32_t rescued = 0;   ///< bodies that the watchdog ended
+    CpuId first_stalled{};       ///< valid if rescued > 0
+    [[nodiscard]] bool all_completed() const noexcept { return started == completed; }
+};
+
+/// Runs the job and returns when no worker runs any more. Boot CPU only, task context.
+[[nodiscard]] Outcome run(const Job& job) noexcept;
+
+/// How many workers a job may have.
+[[nodiscard]] std::uint32_t available(std::uint32_t first = 0) noexcept;
+/// The CPU on which a worker of the running job is.
+[[nodiscard]] CpuId cpu_of(std::uint32_t worker, std::uint32_t first = 0) noexcept;
+
+/// Says that this CPU gets on: one plain store to a line of its own.
+void progress() noexcept;
+/// What this CPU works for, shown in a dump: "waits", "holds" ... Static text.
+void note(const char* what) noexcept;
+
+/// All `count` workers meet: returns true when all have arrived, false if one did not within the job's watchdog interval.
+class Barrier {
+  public:
+    [[nodiscard]] bool wait(std::uint32_t count) noexcept;
+    void reset() noexcept;
+
+  private:
+    std::uint32_t arrived_ = 0; ///< through std::atomic_ref: a Barrier in .bss needs no constructor
+    std::uint32_t generation_ = 0;
+};
+
+/// Interval without progress after which a worker counts as stalled (watchdog_ms on the command line).
+void set_watchdog(Nanoseconds interval) noexcept;
+[[nodiscard]] Nanoseconds watchdog() noexcept;
+
+} // namespace spinkick::workers

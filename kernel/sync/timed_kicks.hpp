@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Kicks and waits of the paravirtual locks with their latency counters: what a kick costs its sender, and how long
+// after it the target runs again. Both are summed in TSC ticks; dividing by pv_kick_unlock and pv_kick_wake gives the
+// means that Linux shows under these names.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "kernel/sync/concepts.hpp"
+
+namespace spinkick::sync {
+
+template <ParavirtBackend B>
+class TimedKicks {
+  public:
+    /// The kick of an unlock slow path.
+    static void kick(CpuId cpu) noexcept {
+        const Tsc start = B::now();
+        // relaxed: a statistic. A waiter that misses it counts one wake less.
+        kicked_at_[index(cpu)].store(start.value, std::memory_order_relaxed);
+        B::count(LockEvent::pv_kick_unlock, 1);
+        B::kick(cpu);
+        B::count(LockEvent::pv_latency_kick, (B::now() - start).value);
+    }
+
+    /// B::wait_unless(done), timed if a kick arrives in it.
+    template <class Done>
+    static void wait_unless(Done done) noexcept {
+        auto& kicked_at = kicked_at_[index(B::this_cpu())];
+        kicked_at.store(0, std::memory_order_relaxed);
+        B::wait_unless(done);
+        if (const std::uint64_t kicked = kicked_at.load(std::memory_order_relaxed); kicked != 0) {
+            B::count(LockEvent::pv_kick_wake, 1);
+            B::count(LockEvent::pv_latency_wake, (B::now() - Tsc{kicked}).value);
+        }
+    }
+
+  private:
+    inline static constinit std::array<typename B::template Atomic<std::uint64_t>, B::kMaxCpus> kicked_at_{};
+};
+
+} // namespace spinkick::sync

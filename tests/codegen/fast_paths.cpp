@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// One plain function per lock and operation, compiled as the image is and never linked: fast_paths.sh looks at their instructions. A lock
+// of the list in kernel/sync/locks.hpp that is missing here fails to compile (the count below).
+#include "arch/x86/paravirt/backends.hpp"
+
+using namespace spinkick;
+using paravirt::Ipi;
+using paravirt::Native;
+
+#define FAST_PATHS(name, type)                                                                                         \
+    extern "C" void name##_lock(type& lock) { lock.lock(); }                                                           \
+    extern "C" bool name##_try_lock(type& lock) { return lock.try_lock(); }                                            \
+    extern "C" void name##_unlock(type& lock) { lock.unlock(); }
+
+FAST_PATHS(tas, sync::TasLock<Native>)
+FAST_PATHS(ticket, sync::TicketLock<Native>)
+FAST_PATHS(queued, sync::QueuedLock<Native>)
+FAST_PATHS(pv_ticket, sync::PvTicketLock<Ipi>)
+FAST_PATHS(pv_queued, sync::PvQueuedLock<Ipi>)

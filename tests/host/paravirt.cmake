@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Host tests of what the kernel concludes about hypervisors: the leaf scan over faked CPUID data, the probes, the clock page.
+
+add_executable(paravirt_test
+    ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/hypervisor.cpp
+    ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/probe.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/log.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/text.cpp
+    console_capture.cpp
+    test_hypervisor_scan.cpp
+    test_probe.cpp
+    test_pvclock.cpp)
+target_include_directories(paravirt_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_features(paravirt_test PRIVATE cxx_std_20)
+target_link_libraries(paravirt_test PRIVATE spinkick_warnings GTest::gtest_main)
+gtest_discover_tests(paravirt_test PROPERTIES LABELS host)

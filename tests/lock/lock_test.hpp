@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// How a test body becomes one test per lock and back end, and how workers contend. One body serves every lock: a new lock is in
+// every test by being in kernel/sync/locks.hpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "arch/x86/paravirt/backends.hpp"
+#include "kernel/clock.hpp"
+#include "kernel/log.hpp"
+#include "kernel/machine.hpp"
+#include "kernel/stress/workers.hpp"
+#include "kernel/sync/locks.hpp"
+#include "kernel/test/test.hpp"
+
+namespace spinkick::lock_tests {
+
+using Locks = paravirt::KernelLocks;
+
+/// Workers of a contention test. FIFO locks hand over in turn, so each handoff to a vCPU that does not run costs a time slice
+/// of the host: with hundreds of waiters on two CPUs one round takes minutes and shows nothing that eight do not.
+inline constexpr std::uint32_t kMostWorkers = 8;
+
+[[nodiscard]] inline std::uint32_t worker_count(std::uint32_t first = 0) noexcept {
+    const auto available = workers::available(first);
+    return available < kMostWorkers ? available : kMostWorkers;
+}
+
+/// Builds the table of a test: maker.operator()<L>() gives the Test of one lock.
+template <class Maker, class... Ls>
+consteval auto tests_of(Maker maker, sync::TypeList<Ls...>) noexcept {
+    return std::array<test::Test, sizeof...(Ls)>{maker.template operator()<Ls>()...};
+}
+
+/// The locks of a list that a predicate accepts.
+template <template <class> class Accepts, class List>
+struct Filter;
+template <template <class> class Accepts, class... Ls>
+struct Filter<Accepts, sync::TypeList<Ls...>>
+    : sync::ConcatLists<std::conditional_t<Accepts<Ls>::value, sync::TypeList<Ls>, sync::TypeList<>>...> {};
+
+template <class L>
+struct Excludes : std::bool_constant<L::kExcludes> {};
+template <class L>
+struct Sleeps : std::bool_constant<L::kSleeps> {};
+
+using ExcludingLocks = typename Filter<Excludes, Locks>::type;
+using SleepingLocks = typename Filter<Sleeps, Locks>::type;
+
+/// The lock under test of one type. One object serves all tests of that lock: none of them leaves it held, and a rescue resets it.
+template <class L>
+inline constinit L lock_under_test{};
+
+/// Forgets what the lock type and its back end remember about a CPU that was thrown out of them.
+template <class L>
+void reset_cpu(CpuId cpu) noexcept {
+    L::reset_cpu(cpu);
+    if constexpr (requires { L::Machine::reset_cpu(cpu); }) L::Machine::reset_cpu(cpu);
+}
+
+/// Makes the lock free again after a rescue, whatever the stuck CPUs did to it.
+template <class L>
+void reset_lock() noexcept {
+    std::destroy_at(&lock_under_test<L>);
+    std::construct_at(&lock_under_test<L>);
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
+        reset_cpu<L>(machine::online_cpu(n));
+}
+
+/// The last line of a stall dump.
+template <class L>
+void describe_lock(void*) noexcept {
+    log("#   lock %s/%s word 0x%llx", L::kName, L::Machine::kName,
+        static_cast<unsigned long long>(lock_under_test<L>.word()));
+}
+
+/// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all returned.
+template <class L>
+[[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, std::uint32_t first, workers::Body body,
+                           void* argument) noexcept {
+    workers::Job job;
+    job.body = body;
+    job.argument = argument;
+    job.count = count;
+    job.first = first;
+    job.describe = describe_lock<L>;
+    const auto outcome = workers::run(job);
+    if (outcome.all_completed()) return true;
+    context.fail("stall: %u of %u workers had to be rescued, first CPU %u, lock word 0x%llx", outcome.rescued, outcome.started,
+                 raw(outcome.first_stalled), static_cast<unsigned long long>(lock_under_test<L>.word()));
+    reset_lock<L>();
+    return false;
+}
+
+} // namespace spinkick::lock_tests

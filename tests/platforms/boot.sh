@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run-qemu.sh
+#
+# One boot: QEMU under a time limit, every byte of the serial line kept, and the verdict of the report tool.
+
+# run_qemu DIR SECONDS COMMAND...: sets $qemu_status and $timed_out. The serial stream, which the command has on its
+# standard output, goes to DIR/serial.log and what QEMU itself says to DIR/qemu.log.
+run_qemu() {
+    local dir=$1 seconds=$2 started=$SECONDS reader
+    local watch=("$report" follow --log "$dir/serial.log" --total-timeout "$seconds")
+    shift 2
+    ((verbose)) && watch=(tee "$dir/serial.log")
+    [[ -p $scratch/serial ]] || mkfifo "$scratch/serial"
+    setsid "${watch[@]}" <"$scratch/serial" &
+    reader=$!
+    # timeout(1), not a clock of our own: QEMU then ends in time even if this script is killed.
+    setsid timeout -k 5 "$seconds" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
+    qemu_status=0 timed_out=0
+    wait $! || qemu_status=$?
+    wait "$reader"
+    # 124 is timeout's word for it; if it had to kill, the status is 137, as after anybody's kill.
+    if ((qemu_status == 124 || (qemu_status == 137 && SECONDS - started >= seconds))); then timed_out=1; fi
+    ((qemu_status < 125 || qemu_status > 127)) || die "cannot start $1: $(tail -n 1 "$dir/qemu.log")"
+}
+
+# collect DIR RUN VM STATUS TIMED_OUT: the verdict of one guest, in $collected. An empty STATUS is one that nobody knows.
+collect() {
+    local options=(--serial "$1/serial.log" --out "$1" --platform "$platform" --timing "$timing" --image "$image"
+        --image-sha256 "$image_sha256")
+    ((repeat == 1)) || options+=(--run "$2")
+    [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
+    ((vms == 1)) || options+=(--vm "$3")
+    [[ -z $4 ]] || options+=(--qemu-exit "$4")
+    (($5 == 0)) || options+=(--timed-out)
+    collected=0
+    "$report" collect "${options[@]}" || collected=$?
+    result_dirs+=("$1")
+}
+
+# What a platform does unless it says otherwise: one QEMU, one image, one serial line.
+platform_boot() {
+    local dir=$1 run=$2 reason
+    run_qemu "$dir" "$timeout_s" "${command[@]}"
+    reason=$(refusal "$dir/qemu.log")
+    if ((qemu_status == 1)) && is_host_limit "$reason"; then
+        warn "SKIP: this QEMU cannot have that machine: $reason"
+        collected=$EXIT_NOTHING_RAN
+        return
+    fi
+    collect "$dir" "$run" 1 "$qemu_status" "$timed_out"
+    if ((collected == EXIT_ERROR)) && [[ -n $reason ]]; then warn "$reason"; fi
+}
+
+platform_commands() { quoted "${command[@]}"; }
+
+# boot DIR RUN: $collected is its exit code.
+boot() {
+    mkdir -p "$1" || die "--out $out: cannot create $1"
+    # What an earlier run left, by its full name: the folder may hold other things too.
+    rm -f "$1"/{serial.log,qemu.log,host.log,control.log,results.tap,results.json,junit.xml} "$1"/vm-[0-9]*/serial.log
+    platform_command "$1"
+    platform_commands >"$1/command.txt"
+    ((verbose)) && cat "$1/command.txt"
+    platform_boot "$1" "$2"
+}

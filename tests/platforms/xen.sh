@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with run-qemu.sh
+#
+# xen-pvh, xen-pv: Debian's Xen on a machine whose SVM is emulated by TCG, with the image as its dom0. More vCPUs than
+# CPUs (--smp over --pcpus) is the overcommit axis.
+
+platform_defaults() {
+    default_smp=4 default_mem=256 default_machine=q35 default_timeout=120
+    # Xen's idle loop gives MWAIT a hint in ECX, at which TCG raises #GP.
+    default_cpu=EPYC,-monitor
+    platform_words=()
+    timing=emulated
+}
+
+platform_check() { need_qemu; }
+
+# The hypervisor as QEMU's multiboot loader takes it: unpacked, beside the package it is from.
+platform_prepare() {
+    lock_cache
+    unpack_package 'xen-hypervisor-4\.17-amd64'
+    xen=$unpacked/xen-4.17
+    if ((!dry_run)) && [[ ! -e $xen ]]; then
+        gunzip -c "$unpacked/boot/xen-4.17-amd64.gz" >"$xen.part" ||
+            die "cannot unpack the hypervisor of $unpacked"
+        mv "$xen.part" "$xen"
+    fi
+    unlock_cache
+}
+
+platform_command() {
+    local dom0=
+    [[ $platform == xen-pv ]] || dom0=" dom0=pvh dom0-iommu=none"
+    [[ $image != *\ * ]] || die "$image: QEMU ends a module's name at a blank; move the folder"
+    command=(qemu-system-x86_64 -accel tcg -machine "$machine" -cpu "$cpu" -smp "$pcpus" -m $((mem + 512))
+        "${bare_machine[@]}" -monitor none -serial stdio "${exit_device[@]}" -kernel "$xen"
+        -append "console=com1 com1=115200,8n1 loglvl=all guest_loglvl=all$dom0 dom0_mem=${mem}M dom0_max_vcpus=$smp"
+        -initrd "$(option_value "$image ${kernel_words[*]}")" "${extra[@]}")
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// selftest.dropped_kick_is_seen: a lock whose kicks are dropped stands still, the watchdog finds it, and the suite goes on. The fault is
+// injected below the lock (Tuning::drop_every_nth_kick), where a hypervisor that loses kicks would have it.
+#include "tests/lock/lock_test.hpp"
+
+namespace spinkick::selftest {
+namespace {
+
+using namespace lock_tests;
+
+template <class L>
+void work(std::uint32_t, void*) {
+    auto& lock = lock_under_test<L>;
+    for (std::uint32_t round = 0; round < 200; ++round) {
+        lock.lock();
+        const clock::Deadline hold(microseconds(300)); // long enough for waiters to go to sleep
+        while (!hold.passed())
+            machine::relax();
+        lock.unlock();
+        workers::progress();
+    }
+}
+
+template <class L>
+void run(test::TestContext& context) {
+    const auto usual = workers::watchdog();
+    const auto threshold = sync::tuning.spin_threshold.exchange(64, std::memory_order_relaxed);
+    workers::set_watchdog(milliseconds(800));
+    sync::tuning.drop_every_nth_kick.store(1, std::memory_order_relaxed); // all of them
+    test::TestContext inner(context.seed());
+    workers::Job job;
+    job.body = work<L>;
+    job.count = worker_count(1); // the boot CPU watches: an interrupt to it would end a lost sleep by luck
+    job.first = 1;
+    job.stall_expected = true;
+    const auto outcome = workers::run(job);
+    sync::tuning.drop_every_nth_kick.store(0, std::memory_order_relaxed);
+    workers::set_watchdog(usual);
+    sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
+    reset_lock<L>();
+    if (outcome.rescued == 0) return context.fail("all kicks were dropped and nobody stood still");
+
+    // The lock is whole again.
+    job.argument = nullptr;
+    if (workers::run(job).all_completed())
+        context.pass();
+    else
+        context.fail("the lock did not recover after the rescue");
+}
+
+constexpr auto kTests = tests_of(
+    []<class L>() {
+        return test::Test{.name = "selftest.dropped_kick_is_seen",
+                          .lock = L::kName,
+                          .backend = L::Machine::kName,
+                          .claim = "a lost wake-up is found by the watchdog, and the lock works again after the rescue",
+                          .min_cpus = 3,
+                          .needs = paravirt::need_of<typename L::Machine>(),
+                          .run = run<L>};
+    },
+    lock_tests::SleepingLocks{});
+constinit const test::TestGroup dropped_kick_group{kTests};
+
+} // namespace
+
+SPINKICK_REGISTER_TESTS(dropped_kick_group);
+
+} // namespace spinkick::selftest

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// selftest: the watchdog sees every kind of standstill, gets every CPU out of it, and the machine is whole afterwards.
+#include <array>
+#include <atomic>
+
+#include "kernel/machine.hpp"
+#include "kernel/stress/workers.hpp"
+#include "kernel/test/faults.hpp"
+#include "kernel/test/test.hpp"
+
+namespace spinkick::selftest {
+namespace {
+
+constexpr Nanoseconds kShort = milliseconds(400);
+
+/// Worker 1 (or 0 on one CPU) stops in a way of its own; the others return at once.
+template <auto Stop>
+void stall(test::TestContext& context) {
+    const auto usual = workers::watchdog();
+    workers::set_watchdog(kShort);
+    workers::Job job;
+    job.count = workers::available() < 2 ? 1 : 2;
+    job.stall_expected = true;
+    job.body = [](std::uint32_t worker, void*) {
+        if (worker == workers::available() - 1 || worker == 1) Stop();
+    };
+    const auto outcome = workers::run(job);
+    workers::set_watchdog(usual);
+    if (outcome.rescued != 1) return context.fail("%u workers rescued, 1 expected", outcome.rescued);
+
+    // The rescued CPU works again, with interrupts on, and takes part in a second job.
+    static constinit std::atomic<std::uint32_t> sane{0};
+    sane.store(0, std::memory_order_relaxed);
+    job.body = [](std::uint32_t, void*) {
+        if (machine::interrupts_enabled()) sane.fetch_add(1, std::memory_order_relaxed);
+    };
+    const auto second = workers::run(job);
+    if (!second.all_completed() || sane.load(std::memory_order_relaxed) != job.count)
+        return context.fail("after the rescue %u of %u workers ran with interrupts on", sane.load(std::memory_order_relaxed),
+                            job.count);
+    context.pass();
+}
+
+void spin() noexcept {
+    for (;;)
+        machine::relax();
+}
+
+void deadline(test::TestContext& context) {
+    workers::Job job;
+    job.deadline = milliseconds(300);
+    job.stall_expected = true;
+    job.body = [](std::uint32_t, void*) {
+        for (;;)
+            workers::progress(); // gets on for ever and ends never
+    };
+    const auto outcome = workers::run(job);
+    if (outcome.rescued == 1)
+        context.pass();
+    else
+        context.fail("a job without end was not ended");
+}
+
+constexpr std::array kTests = {
+    test::Test{.name = "selftest.spinning_worker_is_rescued",
+               .claim = "a worker that spins for ever is found and thrown out",
+               .run = stall<spin>},
+    test::Test{.name = "selftest.spinning_worker_with_interrupts_off_is_rescued",
+               .claim = "a worker that spins with interrupts off is found and thrown out",
+               .min_cpus = 2,
+               .run = stall<faults::spin_with_interrupts_off>},
+    test::Test{.name = "selftest.sleeping_worker_is_rescued",
+               .claim = "a worker that sleeps for ever times out",
+               .run = stall<faults::halt_with_interrupts_on>},
+    test::Test{.name = "selftest.sleeping_worker_with_interrupts_off_is_rescued",
+               .claim = "a worker halted with interrupts off times out",
+               .min_cpus = 2,
+               .run = stall<faults::halt_with_interrupts_off>},
+    test::Test{.name = "selftest.endless_job_is_ended",
+               .claim = "a job that makes progress for ever ends at its deadline",
+               .run = deadline},
+    test::Test{.name = "selftest.refused_instruction_is_survived",
+               .claim = "an instruction that may fault is fixed up, and the fault is told from a return",
+               .run =
+                   [](test::TestContext& context) {
+                       if (faults::survive_undefined_instruction())
+                           context.pass();
+                       else
+                           context.fail("#UD under a fix-up was not noticed");
+                   }},
+};
+constinit const test::TestGroup watchdog_group{kTests};
+
+} // namespace
+
+SPINKICK_REGISTER_TESTS(watchdog_group);
+
+} // namespace spinkick::selftest

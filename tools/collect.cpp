@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tools/collect.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "tools/text.hpp"
+
+namespace spinkick::report {
+
+Stream read_logs(const std::vector<std::filesystem::path>& logs) {
+    StreamParser parser;
+    for (const auto& path : logs) {
+        std::ifstream log(path, std::ios::binary);
+        if (!log)
+            throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+        std::array<char, 65536> buffer{};
+        while (log.read(buffer.data(), buffer.size()), log.gcount() > 0)
+            parser.feed({buffer.data(), static_cast<std::size_t>(log.gcount())});
+        // A directory opens and does not read.
+        if (log.bad())
+            throw InputError(fmt::format("{}: cannot be read", path.string()));
+        parser.end();
+    }
+    return parser.stream();
+}
+
+Results results_of(const Stream& stream, const RunFacts& facts) {
+    Judgement judgement = judge(stream, facts.ending);
+    Results results;
+    for (const StreamTest& test : believed_tests(stream, judgement))
+        results.tests.push_back({facts.id, test.name, *test.status, test.reason, test.ns});
+    for (const StreamRecord& record : stream.records) {
+        Json json = record.json;
+        // A record names the test that it was written in, so that it can stand alone; a stall already does.
+        if (const auto test = stream.tests.find(record.test); test != stream.tests.end() && !json.contains("test"))
+            json["test"] = test->second.name;
+        json["timing"] = facts.timing;
+        json["platform"] = facts.platform;
+        if (facts.image)
+            json["image"] = *facts.image;
+        if (facts.image_sha256)
+            json["image_sha256"] = *facts.image_sha256;
+        if (facts.pcpus)
+            json["pcpus"] = *facts.pcpus;
+        if (facts.id.run)
+            json["run"] = *facts.id.run;
+        if (facts.id.vm)
+            json["vm"] = *facts.id.vm;
+        results.records.push_back(std::move(json));
+    }
+    results.runs.push_back({facts.id, facts.platform, facts.timing, judgement.word, std::move(judgement.reason),
+                            std::move(judgement.notes)});
+    return results;
+}
+
+} // namespace spinkick::report

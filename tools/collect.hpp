@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// One run: serial logs in, results out.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/results.hpp"
+
+namespace spinkick::report {
+
+/// What the runner knows about a run and the image cannot.
+struct RunFacts {
+    std::string platform;
+    std::string timing;
+    std::optional<std::string> image;
+    std::optional<std::string> image_sha256;
+    std::optional<std::uint32_t> pcpus;
+    RunId id;
+    Ending ending;
+};
+
+/// Reads the logs one after another as one stream.
+[[nodiscard]] Stream read_logs(const std::vector<std::filesystem::path>& logs);
+
+[[nodiscard]] Results results_of(const Stream& stream, const RunFacts& facts);
+
+} // namespace spinkick::report

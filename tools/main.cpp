@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// spinkick-report: reads what the image wrote on the serial line, and says what it means.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/collect.hpp"
+#include "tools/follow.hpp"
+#include "tools/results.hpp"
+#include "tools/summary.hpp"
+#include "tools/text.hpp"
+
+namespace spinkick::report {
+namespace {
+
+void complain(std::string_view text) { fmt::print(stderr, "spinkick-report: {}\n", printable(text)); }
+
+int collect(const std::vector<std::filesystem::path>& logs, const std::filesystem::path& out, const RunFacts& facts) {
+    const Results results = results_of(read_logs(logs), facts);
+    write_files(results, out);
+    // A verdict of the image speaks for itself; trouble around it is nobody's but this program's to tell.
+    if (results.word() == Word::ERROR && !results.reason().empty())
+        complain(results.reason());
+    return raw(exit_code_of(results.word()));
+}
+
+/// What could be read of several results, and whether that was all.
+struct Loaded {
+    std::vector<Results> parts;
+    bool complete = true;
+};
+
+Loaded load_all(const std::vector<std::filesystem::path>& paths) {
+    Loaded loaded;
+    for (const auto& path : paths) {
+        try {
+            loaded.parts.push_back(load_results(path));
+        } catch (const InputError& error) {
+            complain(error.what());
+            loaded.complete = false;
+        }
+    }
+    return loaded;
+}
+
+int print_summary(const std::vector<std::filesystem::path>& paths) {
+    Loaded loaded = load_all(paths);
+    if (!loaded.parts.empty()) {
+        const char* no_colour = std::getenv("NO_COLOR");
+        const bool colour = isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+        fmt::print("{}", summary(merge(std::move(loaded.parts)), colour ? Colour::on : Colour::off));
+    }
+    return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
+}
+
+int merge_runs(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& out) {
+    Loaded loaded = load_all(paths);
+    if (loaded.parts.empty())
+        return raw(ExitCode::error);
+    const Results whole = merge(std::move(loaded.parts));
+    write_files(whole, out);
+    // A run whose results cannot be read counts as one that ended in an error.
+    return raw(exit_code_of(loaded.complete ? whole.word() : worst(whole.word(), Word::ERROR)));
+}
+
+int run(int argc, char** argv) {
+    CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
+    app.require_subcommand(0, 1);
+    std::filesystem::path out;
+    std::vector<std::filesystem::path> inputs;
+    RunFacts facts;
+
+    auto* collect_command = app.add_subcommand(
+        "collect",
+        "Write results.tap, results.json and junit.xml from the serial log of one run; the exit code is the run's");
+    collect_command->add_option("--serial", inputs, "serial logs, read one after another")->required();
+    collect_command->add_option("--out", out, "directory of the results")->required();
+    collect_command->add_option("--platform", facts.platform, "where it ran: tcg, kvm, nested-kvm, xen-pvh ...")
+        ->required();
+    collect_command->add_option("--timing", facts.timing, "emulated or real")
+        ->required()
+        ->check(CLI::IsMember({"emulated", "real"}));
+    collect_command->add_option("--image", facts.image, "file name of the image, for the records");
+    collect_command->add_option("--image-sha256", facts.image_sha256, "its hash, as sha256sum prints it")
+        ->check([](const std::string& hash) {
+            const bool good = hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+            return good ? std::string{} : "a SHA-256 has 64 lower-case hex digits, not: " + hash;
+        });
+    collect_command->add_option("--pcpus", facts.pcpus, "host CPUs that the guest may use");
+    collect_command->add_option("--run", facts.id.run, "number of this run under --repeat");
+    collect_command->add_option("--vm", facts.id.vm, "number of this guest under --vms");
+    collect_command->add_option("--qemu-exit", facts.ending.qemu_exit,
+                                "exit code of QEMU; must agree with the verdict");
+    collect_command->add_flag("--timed-out", facts.ending.timed_out, "the runner had to stop the guest");
+
+    auto* summary_command =
+        app.add_subcommand("summary", "Print what ran where, the figures, the tests and the verdict");
+    summary_command->add_option("results", inputs, "run directories or results.json files")->required();
+
+    auto* merge_command = app.add_subcommand(
+        "merge",
+        "Write the results of several runs as one; the exit code is the first of 1, 3, 124, 2, 77, 0 that occurred");
+    merge_command->add_option("results", inputs, "run directories or results.json files")->required();
+    merge_command->add_option("--out", out, "directory of the merged results")->required();
+
+    FollowOptions follow_options;
+    auto* follow_command = app.add_subcommand(
+        "follow",
+        "Copy the serial stream from standard input to a log until it ends, and show progress on standard error");
+    follow_command->add_option("--log", follow_options.log, "every byte is appended to this file")->required();
+    follow_command->add_option("--total-timeout", follow_options.total_timeout_s,
+                               "seconds after which the runner will stop the guest, for display");
+    follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0)
+            return app.exit(error);
+        complain(error.what());
+        return raw(ExitCode::error);
+    }
+
+    // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
+    if (app.get_subcommands().empty()) {
+        complain("which sub-command? collect, summary, merge or follow (--help)");
+        return raw(ExitCode::error);
+    }
+    if (collect_command->parsed())
+        return collect(inputs, out, facts);
+    if (summary_command->parsed())
+        return print_summary(inputs);
+    if (merge_command->parsed())
+        return merge_runs(inputs, out);
+    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
+    return raw(ExitCode::pass);
+}
+
+} // namespace
+} // namespace spinkick::report
+
+int main(int argc, char** argv) {
+    try {
+        return spinkick::report::run(argc, argv);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "spinkick-report: {}\n", error.what());
+        return spinkick::report::raw(spinkick::report::ExitCode::error);
+    }
+}

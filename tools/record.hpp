@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Reading fields of a record that may lack them or hold something else: the image may be older, newer or broken.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/serial_stream.hpp"
+
+namespace spinkick::report {
+
+[[nodiscard]] inline bool is_type(const Json& record, std::string_view type) {
+    const auto value = record.find("type");
+    return value != record.end() && value->is_string() && value->get_ref<const std::string&>() == type;
+}
+
+[[nodiscard]] inline std::optional<std::uint64_t> number_in(const Json& record, const char* key) {
+    const auto value = record.find(key);
+    // A number made by a program is signed even where a parsed one is not.
+    if (value == record.end() || !value->is_number_integer() || *value < 0)
+        return std::nullopt;
+    return value->get<std::uint64_t>();
+}
+
+[[nodiscard]] inline std::string text_in(const Json& record, const char* key) {
+    const auto value = record.find(key);
+    return value != record.end() && value->is_string() ? value->get<std::string>() : std::string{};
+}
+
+} // namespace spinkick::report
