@@ -15,10 +15,6 @@ void MemoryMap::add(std::uint64_t base, std::uint64_t size, MemoryType type) noe
         ranges_[size_ - 1].size += size;
         return;
     }
-    if (type == MemoryType::usable && restrictions_lost_) {
-        ++given_up_;
-        return;
-    }
     if (size_ == kMostRanges && !make_room_for(type))
         return;
     ranges_[size_++] = {base, size, type};
@@ -42,10 +38,8 @@ bool MemoryMap::make_room_for(MemoryType type) noexcept {
     }
     // A restriction may cover usable memory that comes before or after it in the map: it must not be the one to go.
     MemoryRange* const smallest = smallest_usable({ranges_.data(), size_});
-    if (smallest == nullptr) {
-        restrictions_lost_ = true;
+    if (smallest == nullptr)
         return false;
-    }
     ++given_up_;
     *smallest = ranges_[--size_];
     return true;
@@ -90,8 +84,7 @@ void MemoryMap::clean() noexcept {
     while (pieces > kMostRanges) {
         MemoryRange* const smallest = smallest_usable({pieces_.data(), pieces});
         if (smallest == nullptr) {
-            restrictions_lost_ = true; // the last ones; no usable memory is left either
-            pieces = kMostRanges;
+            pieces = kMostRanges; // all are restrictions, and from now on there is no room for usable memory
             break;
         }
         ++given_up_;

@@ -58,7 +58,6 @@ class MemoryMap {
     std::array<MemoryRange, 2 * kMostRanges> pieces_{}; // work space of clean(): too large for a boot stack
     std::size_t size_ = 0;
     std::uint32_t given_up_ = 0;
-    bool restrictions_lost_ = false; // nothing can be called usable any more
 };
 
 /// Type numbers of BIOS function E820, which Xen and PVH use as well. Unknown ones are reserved.

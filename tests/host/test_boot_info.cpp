@@ -404,6 +404,9 @@ TEST(Multiboot2Info, ErrorsNameTheThing) {
     FakeMemory empty;
     EXPECT_EQ(read(read_multiboot2_info, empty, 0x5000).error.view(),
               "multiboot2: information at 0x5000 is not readable or not 8-aligned");
+    empty.place(0x6001, grub().finish());
+    EXPECT_EQ(read(read_multiboot2_info, empty, 0x6001).error.view(),
+              "multiboot2: information at 0x6001 is not readable or not 8-aligned");
     EXPECT_EQ(read_multiboot2(Bytes().u32(0xffffffff).u32(0).zeros(100).data()).error.view(),
               "multiboot2: information of 4294967295 bytes; from 16 to 1048576 are believed");
 }

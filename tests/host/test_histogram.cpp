@@ -65,6 +65,16 @@ TEST(Histogram, EmptyAndSingle) {
     EXPECT_EQ(histogram.count(), 0u);
 }
 
+TEST(Histogram, TheRankIsRoundedUp) {
+    Histogram histogram;
+    for (const std::uint64_t value : {1u, 2u, 3u})
+        histogram.record(value, CpuId{0});
+    EXPECT_EQ(histogram.percentile(3333), 1u); // 0.9999 of a value
+    EXPECT_EQ(histogram.percentile(3334), 2u);
+    EXPECT_EQ(histogram.percentile(5000), 2u);
+    EXPECT_EQ(histogram.percentile(9900), 3u);
+}
+
 TEST(Histogram, SaturatesAtTheTop) {
     Histogram histogram;
     histogram.record(Histogram::kLargest, CpuId{0});
