@@ -13,14 +13,15 @@ namespace spinkick::x86::acpi {
 
 /// What the kernel took from the tables.
 struct Tables {
-    Madt madt{};
+    MadtCpus madt{};
     bool madt_found = false;
     std::uint16_t pm_timer_port = 0; ///< 0: none
     std::uint32_t damaged = 0;       ///< tables that were there and not whole: boot.tables reports an error then
     ErrorText first_damage;
 };
 
-/// Reads them by way of `info`: the address of the RSDP, its copy, or a search of the BIOS area.
-void read(const boot::BootInfo& info, Tables& out) noexcept;
+/// Reads them by way of `info`: the copy of the RSDP, its address, or a search of the BIOS area. `boot` is the boot CPU's own id, which
+/// becomes CPU 0 whatever the tables say.
+void read(const boot::BootInfo& info, ApicId boot, Tables& out) noexcept;
 
 } // namespace spinkick::x86::acpi

@@ -105,21 +105,12 @@ bool start_by_xen(CpuId, ApicId id) noexcept {
     return result.ok();
 }
 
-/// The boot CPU first, whatever its id, then the others in the order of the tables.
+/// The CPUs of the tables that can be addressed; the boot CPU is the first.
 void list_cpus() noexcept {
-    const auto own = lapic::this_id();
-    cpu_ids[0] = own;
-    cpu_count = 1;
-    for (std::uint32_t i = 0; i < tables.madt.cpu_count; ++i) {
-        const auto id = tables.madt.cpus[i];
-        if (id == own) continue;
+    for (const auto id : tables.madt.cpus()) {
         if (raw(id) > 254 && !lapic::is_x2apic()) {
             log("smp: APIC id %u cannot be addressed without x2APIC (CPUID.1:ECX[21] is 0): left out", raw(id));
             continue;
-        }
-        if (cpu_count == cpu_ids.size()) {
-            log("smp: found more than %zu CPUs, using %zu", cpu_ids.size(), cpu_ids.size());
-            break;
         }
         cpu_ids[cpu_count++] = id;
     }
@@ -201,7 +192,7 @@ bool find_hypervisor() noexcept {
 }
 
 bool read_tables() noexcept {
-    acpi::read(info, tables);
+    acpi::read(info, initial_apic_id(), tables);
     return true;
 }
 

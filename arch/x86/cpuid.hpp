@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel/types.hpp"
+
 namespace spinkick::x86 {
 
 struct CpuidResult {
@@ -31,6 +33,13 @@ struct CpuidResult {
 }
 /// CPUID.0x80000001:EDX[20].
 [[nodiscard]] inline bool has_nx() noexcept { return (cpuid(0x80000001).edx >> 20) & 1; }
+
+/// This CPU's APIC id without asking the APIC: EDX of leaf 0xb where it has data, else leaf 1 EBX[31:24], which is 8 bits wide.
+[[nodiscard]] inline ApicId initial_apic_id() noexcept {
+    if (max_basic_leaf() >= 0xb)
+        if (const auto r = cpuid(0xb); r.ebx != 0) return ApicId{r.edx};
+    return ApicId{cpuid(1).ebx >> 24};
+}
 
 enum class Vendor : std::uint8_t { intel, amd, other };
 

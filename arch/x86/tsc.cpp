@@ -16,13 +16,16 @@ constexpr std::uint64_t kPmTimerHz = 3'579'545; // ACPI 6.5, 4.8.3.3
 constexpr std::uint32_t kPmTimerMask = 0xffffff;
 constexpr std::uint64_t kPitHz = 1'193'182;
 constexpr std::uint32_t kPollBound = 50'000'000;
-constexpr unsigned kSkewRounds = 24;
+constexpr unsigned kSkewRounds = 200;
+constexpr std::uint64_t kSkewGoodEnoughNs = 2'000; // half a round trip; a quiet machine gets there at once
 
 constinit std::uint64_t frequency_khz = kAssumedKhz;
 constinit const char* frequency_source = "assumed";
 constinit Tsc origin{};
 constinit std::atomic<std::uint64_t> latest_ns{0};
 constinit std::array<Skew, kMaxCpus> skews{};
+
+constexpr std::uint64_t kSkewOver = ~0ull;
 
 // One exchange of the skew measurement: the leader writes an odd turn, the follower answers with its counter and an even one.
 constinit std::atomic<std::uint64_t> turn{0};
@@ -124,7 +127,9 @@ void skew_lead(CpuId cpu) noexcept {
         const auto half = (after - before).value / 2;
         if (half < best.error_ticks)
             best = {static_cast<std::int64_t>(answer.load(std::memory_order_relaxed) - (before.value + half)), half, true};
+        if (round >= 8 && clock::to_nanoseconds({best.error_ticks}).value < kSkewGoodEnoughNs) break;
     }
+    turn.store(kSkewOver, std::memory_order_release);
     skews[index(cpu)] = best;
 }
 
@@ -132,7 +137,7 @@ void skew_follow(CpuId) noexcept {
     for (unsigned round = 0; round < kSkewRounds; ++round) {
         const clock::Deadline deadline(milliseconds(100));
         while (turn.load(std::memory_order_acquire) != 2 * round + 1) {
-            if (deadline.passed()) return;
+            if (turn.load(std::memory_order_relaxed) == kSkewOver || deadline.passed()) return;
             pause();
         }
         answer.store(rdtsc_ordered().value, std::memory_order_relaxed); // published by the release below

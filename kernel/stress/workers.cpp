@@ -76,8 +76,8 @@ void watch() noexcept {
     if (!dumped) {
         dumped = true;
         first_stalled = worst;
-        dump_stall(why, worst);
-        if (current.describe != nullptr) current.describe(current.argument);
+        if (!current.stall_expected) dump_stall(why, worst);
+        if (!current.stall_expected && current.describe != nullptr) current.describe(current.argument);
     }
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);

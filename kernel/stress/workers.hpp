@@ -21,6 +21,7 @@ struct Job {
     /// interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay alive.
     std::uint32_t first = 0;
     Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
+    bool stall_expected = false; ///< a test of the watchdog itself: the dump is left out
     /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be nullptr.
     void (*describe)(void* argument) noexcept = nullptr;
 };

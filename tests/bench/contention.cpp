@@ -18,6 +18,7 @@
 #include "kernel/machine.hpp"
 #include "kernel/options.hpp"
 #include "kernel/stress/counters.hpp"
+#include "kernel/stress/calibrated_work.hpp"
 #include "kernel/stress/fairness.hpp"
 #include "kernel/stress/histogram.hpp"
 #include "kernel/test/environment.hpp"
@@ -30,8 +31,9 @@ using lock_tests::lock_under_test;
 using sync::LockEvent;
 
 constexpr std::uint32_t kMostCpus = 64;
-constexpr std::uint32_t kHoldWords = 16;  ///< stores inside the section
-constexpr std::uint32_t kThinkSpins = 200; ///< between two acquisitions
+constexpr std::uint32_t kHoldWords = 16; ///< words that the section writes
+constexpr Nanoseconds kHold = microseconds(2);  ///< work inside the section
+constexpr Nanoseconds kThink = microseconds(2); ///< work between two acquisitions
 
 /// What a worker records; lives in its CPU's scratch memory.
 struct Record {
@@ -46,6 +48,7 @@ struct Shared {
     std::atomic<bool> stop{false};
     Nanoseconds duration{};
     std::uint32_t count = 0;
+    std::uint64_t hold_units = 0, think_units = 0;
     // Written inside the section only: the lock under test orders them.
     std::atomic<std::uint64_t> released_at{0};
     std::atomic<std::uint32_t> last_holder{~0u};
@@ -80,6 +83,7 @@ void work(std::uint32_t worker, void*) {
         const auto released = s.released_at.load(std::memory_order_relaxed); // inside the section, as all of `s` below
         for (auto& word : s.data)
             word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        stress::work(s.hold_units);
         const bool same = s.last_holder.load(std::memory_order_relaxed) == raw(self);
         const auto run = same ? s.run_length.load(std::memory_order_relaxed) + 1 : 1;
         s.run_length.store(run, std::memory_order_relaxed);
@@ -96,8 +100,7 @@ void work(std::uint32_t worker, void*) {
         if (run > record.longest_run) record.longest_run = run;
         record.gaps.acquired(acquired);
         ++record.acquisitions;
-        for (std::uint32_t i = 0; i < kThinkSpins; ++i)
-            machine::relax();
+        stress::work(s.think_units);
     }
 }
 
@@ -215,6 +218,8 @@ void run(test::TestContext& context) {
             shared.barrier.reset();
             shared.count = count;
             shared.duration = milliseconds(line.duration_ms);
+            shared.hold_units = stress::units_for(kHold);
+            shared.think_units = stress::units_for(kThink);
             shared.released_at.store(0, std::memory_order_relaxed); // no worker runs yet
             shared.last_holder.store(~0u, std::memory_order_relaxed);
             const auto events = counters::Snapshot::take();

@@ -33,7 +33,7 @@ void run(test::TestContext& context) {
     job.body = work<L>;
     job.count = worker_count(1); // the boot CPU watches: an interrupt to it would end a lost sleep by luck
     job.first = 1;
-    job.describe = describe_lock<L>;
+    job.stall_expected = true;
     const auto outcome = workers::run(job);
     sync::tuning.drop_every_nth_kick.store(0, std::memory_order_relaxed);
     workers::set_watchdog(usual);

@@ -21,6 +21,7 @@ void stall(test::TestContext& context) {
     workers::set_watchdog(kShort);
     workers::Job job;
     job.count = workers::available() < 2 ? 1 : 2;
+    job.stall_expected = true;
     job.body = [](std::uint32_t worker, void*) {
         if (worker == workers::available() - 1 || worker == 1) Stop();
     };
@@ -49,6 +50,7 @@ void spin() noexcept {
 void deadline(test::TestContext& context) {
     workers::Job job;
     job.deadline = milliseconds(300);
+    job.stall_expected = true;
     job.body = [](std::uint32_t, void*) {
         for (;;)
             workers::progress(); // gets on for ever and ends never
