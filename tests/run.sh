@@ -14,7 +14,7 @@ source tests/platforms/packages.sh
 usage() {
     cat <<'TEXT'
 usage: tests/run.sh [--install] [--preset NAME]... [--label REGEX] [--exclude REGEX]
-Configures, builds and tests the presets release, clang, ubsan and host-tsan, or those that are named.
+Configures, builds and tests the presets release, clang and host-tsan, or those that are named.
 
   --install        bring missing Debian packages (apt-get, with sudo if not root)
   --label REGEX    only tests with a label that matches: boot, host, codegen, source, usage, soak, or a platform
@@ -42,7 +42,7 @@ while (($#)); do
     esac
     shift
 done
-((${#presets[@]})) || presets=(release clang ubsan host-tsan)
+((${#presets[@]})) || presets=(release clang host-tsan)
 
 need_build_tools clang
 need_command shellcheck shellcheck

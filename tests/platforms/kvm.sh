@@ -4,6 +4,8 @@
 # kvm: the host's own KVM. Absence, permission and a reduced KVM are three situations: nothing to run on, an environment
 # to mend, and a system under test like any other.
 
+kvm_device=${SPINKICK_KVM_DEVICE:-/dev/kvm} # another one only in kvm_test.sh
+
 platform_defaults() {
     default_smp=4 default_mem=256 default_machine=q35 default_cpu=host default_timeout=120
     platform_words=()
@@ -11,12 +13,17 @@ platform_defaults() {
     if grep -qEw 'vmx|svm' /proc/cpuinfo; then timing=real; else timing=emulated; fi
 }
 
-# Sets $kvm_lack and returns false if /dev/kvm cannot be opened.
+# Returns false if there is no KVM to use, with the fact in $kvm_lack and what to do about it, if anything, in $kvm_advice.
 kvm_usable() {
-    if [[ ! -e /dev/kvm ]]; then
-        kvm_lack="no /dev/kvm here"
-    elif ! { : <>/dev/kvm; } 2>/dev/null; then
-        kvm_lack="no permission for /dev/kvm ($(stat -c '%A %U:%G' /dev/kvm), we are $(id -un))"
+    kvm_advice=
+    if [[ ! -e $kvm_device ]]; then
+        kvm_lack="no $kvm_device here"
+    elif [[ ! -r $kvm_device || ! -w $kvm_device ]]; then
+        kvm_lack="no permission for $kvm_device ($(stat -c '%A %U:%G' "$kvm_device"), and we are $(id -un))"
+        kvm_advice="add the user to its group (usermod -aG kvm USER) and log in again"
+    elif ! { : <>"$kvm_device"; } 2>/dev/null; then
+        kvm_lack="$kvm_device cannot be opened"
+        kvm_advice="load the module (modprobe kvm_amd or kvm_intel) and see dmesg"
     else
         return 0
     fi
@@ -25,14 +32,11 @@ kvm_usable() {
 
 platform_check() {
     need_qemu
-    kvm_usable || case $kvm_lack in
-        no\ permission*) die "$kvm_lack: add the user to the group kvm (usermod -aG kvm USER, then log in again)" ;;
-        *) skip "$kvm_lack" ;;
-    esac
+    kvm_usable && return
+    [[ -n $kvm_advice ]] || skip "$kvm_lack"
+    die "$kvm_lack: $kvm_advice"
 }
 
 platform_prepare() { :; }
 
-platform_command() {
-    image_command kvm "$(with_pv_unhalt "$cpu")"
-}
+platform_command() { image_command kvm "$(with_pv_unhalt "$cpu")"; }

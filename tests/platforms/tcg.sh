@@ -17,6 +17,4 @@ platform_check() { need_qemu; }
 
 platform_prepare() { :; }
 
-platform_command() {
-    image_command tcg "$cpu"
-}
+platform_command() { image_command tcg "$cpu"; }
