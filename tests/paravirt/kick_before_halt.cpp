@@ -17,16 +17,18 @@ constinit Shared shared{};
 template <class B>
 void sleeper() noexcept {
     Random random(shared.seed);
-    const auto state = B::disable_interrupts();
     for (std::uint32_t round = 1; !shared.over.load(std::memory_order_relaxed); ++round) { // set before `kicked`
+        const auto state = B::disable_interrupts();
+        if (round % 2 == 0)
+            B::restore_interrupts(state);
         shared.ready.set(round);
         shared.kicked.await(round);
         spin_for(microseconds(random.below(20)));
         B::wait_unless([] { return false; });
+        B::restore_interrupts(state);
         shared.returned.set(round);
         workers::progress();
     }
-    B::restore_interrupts(state);
 }
 
 template <class B>

@@ -21,9 +21,12 @@ static_assert(sync::kAllAreLocks<KernelLocks>);
 /// What a test on this back end needs, for the runner's skip.
 template <class B>
 [[nodiscard]] consteval test::Backend need_of() noexcept {
-    if constexpr (std::is_same_v<B, Ipi>) return test::Backend::ipi;
-    if constexpr (std::is_same_v<B, Kvm>) return test::Backend::kvm;
-    if constexpr (std::is_same_v<B, Xen>) return test::Backend::xen;
+    if constexpr (std::is_same_v<B, Ipi>)
+        return test::Backend::ipi;
+    if constexpr (std::is_same_v<B, Kvm>)
+        return test::Backend::kvm;
+    if constexpr (std::is_same_v<B, Xen>)
+        return test::Backend::xen;
     return test::Backend::native;
 }
 

@@ -84,8 +84,8 @@ struct Ipi : Native {
   private:
     using Slot = detail::IpiSlot;
 
-    /// Lets class 0xf in and nothing below. By the register of the APIC, not by CR8: QEMU's emulated SVM (7.2) aborts on a write
-    /// of CR8 by a guest for which its host waits to inject an interrupt.
+    /// Lets class 0xf in and nothing below. By the register of the APIC, not by CR8: QEMU's emulated SVM (7.2) aborts
+    /// on a write of CR8 by a guest for which its host waits to inject an interrupt.
     static constexpr std::uint32_t kOnlyKicks = 0xe0;
     static_assert((x86::lapic::kVectorKick & 0xf0) == kOnlyKicks + 0x10);
 

@@ -119,19 +119,18 @@ bool falls_asleep(const Trial& trial) noexcept {
     });
 }
 
-bool accept_hypercall(const HypercallResult& result, HypercallInstruction instruction, KickOutcome& outcome,
-                      KickText& how) noexcept {
+bool accept_hypercall(const HypercallResult& result, KickOutcome& outcome, KickText& how) noexcept {
     if (result.fault.happened) {
         outcome = KickOutcome::fault;
         if (result.fault.vector == 14)
-            how.set("%s raises #PF, CR2=0x%lx", name(instruction), result.fault.address);
+            how.set("#PF on the instruction, CR2=0x%lx", result.fault.address);
         else
-            how.set("%s raises %s", name(instruction), result.fault.vector == 6 ? "#UD" : "#GP");
+            how.set("%s on the instruction", result.fault.vector == 6 ? "#UD" : "#GP");
         return false;
     }
     if (result.value < 0) {
         outcome = KickOutcome::error;
-        how.set("KVM_HC_KICK_CPU by %s returns %ld%s", name(instruction), result.value,
+        how.set("KVM_HC_KICK_CPU returns %ld%s", result.value,
                 result.value == -kvm_abi::KVM_ENOSYS ? " (KVM_ENOSYS)" : "");
         return false;
     }
@@ -140,7 +139,7 @@ bool accept_hypercall(const HypercallResult& result, HypercallInstruction instru
 
 template <KvmKick Transport>
 bool try_kvm_hypercall(CpuId target, KickOutcome& outcome, KickText& how) noexcept {
-    return accept_hypercall(Kvm::send_hypercall(target, Transport), Kvm::instruction_of(Transport), outcome, how);
+    return accept_hypercall(Kvm::send_hypercall(target, Transport), outcome, how);
 }
 
 template <KvmKick Transport>
@@ -158,7 +157,7 @@ bool try_remrd(CpuId target, KickOutcome& outcome, KickText& how) noexcept {
                         destination | static_cast<std::uint32_t>(x86::lapic::Delivery::remote_read)))
         return true;
     outcome = KickOutcome::fault;
-    how.set("an ICR write with delivery mode remote read raises #GP");
+    how.set("#GP on the ICR write");
     return false;
 }
 

@@ -25,9 +25,9 @@ enum class KvmKick : std::uint8_t { vmcall, vmmcall, remrd };
 [[nodiscard]] constexpr const char* name(KvmKick kick) noexcept {
     switch (kick) {
     case KvmKick::vmcall:
-        return "hypercall by vmcall";
+        return "hypercall (vmcall)";
     case KvmKick::vmmcall:
-        return "hypercall by vmmcall";
+        return "hypercall (vmmcall)";
     case KvmKick::remrd:
         return "remote-read IPI";
     }

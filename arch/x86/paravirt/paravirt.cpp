@@ -62,7 +62,7 @@ bool adopt(Entry& entry, const KickTransport& transport, TextBuffer& failures) n
     log("# kick: %s offered but does not work: %s", transport.name.data(), proof.how.c_str());
     if (!failures.empty())
         failures.append("; ");
-    failures.append(proof.how.view());
+    format(failures, "%s: %s", transport.name.data(), proof.how.c_str());
     return false;
 }
 
@@ -80,7 +80,7 @@ void prove_kvm(const Options& options) noexcept {
     auto& entry = entry_of(Backend::kvm);
     if (!runs(entry.probe.availability))
         return;
-    char text[160];
+    char text[200];
     TextBuffer failures(text);
     if (options.kick != KickChoice::remrd) {
         const auto first = vendors_instruction();
@@ -110,7 +110,7 @@ void prove_xen() noexcept {
         log("# kick: event channel offered but does not work: %s", how.c_str());
         return set_does_not_work(entry, how.c_str());
     }
-    char text[160];
+    char text[200];
     TextBuffer failures(text);
     if (!adopt(entry, xen_evtchn_transport(), failures))
         set_does_not_work(entry, failures.c_str());
@@ -121,7 +121,7 @@ void prove_ipi(std::uint32_t cpus) noexcept {
     entry.transport = ipi_transport().name;
     if (cpus < 2)
         return; // usable as it is: a lock without contention never sleeps
-    char text[160];
+    char text[200];
     TextBuffer failures(text);
     if (!adopt(entry, ipi_transport(), failures))
         set_does_not_work(entry, failures.c_str());

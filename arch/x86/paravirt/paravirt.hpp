@@ -24,7 +24,7 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
 [[nodiscard]] const Probe& probe_of(test::Backend backend) noexcept;
 /// Why a back end cannot run, as a fact; empty if it can.
 [[nodiscard]] std::string_view unavailable_reason(test::Backend backend) noexcept;
-/// How a back end kicks ("hypercall by vmmcall"); empty if it does not.
+/// How a back end kicks ("hypercall (vmmcall)"); empty if it does not.
 [[nodiscard]] std::string_view kick_transport(test::Backend backend) noexcept;
 [[nodiscard]] const DefaultLock& default_lock() noexcept;
 /// Polls and sends that the Xen back end has made, over all CPUs.
