@@ -112,7 +112,7 @@ void calibrate_timer() noexcept {
     write(Register::LVT_TIMER, kLvtMasked | kVectorTimer);
     const auto begin = clock::now();
     write(Register::TIMER_INITIAL, kFull);
-    while (clock::now() < begin + milliseconds(2))
+    while (clock::now() < begin + milliseconds(1))
         pause();
     const auto left = read(Register::TIMER_CURRENT);
     const auto elapsed = clock::now() - begin;

@@ -57,7 +57,7 @@ std::uint64_t from_cpuid() noexcept {
 }
 
 std::uint64_t from_pm_timer(std::uint16_t port) noexcept {
-    constexpr std::uint32_t kSpan = kPmTimerHz * 4 / 1000; // 4 ms
+    constexpr std::uint32_t kSpan = kPmTimerHz * 2 / 1000; // 2 ms
     const auto first = inl(port) & kPmTimerMask;
     if (first == (inl(port) & kPmTimerMask) && first == kPmTimerMask) return 0; // reads all ones: no timer there
     const auto begin = rdtsc_ordered();
@@ -99,12 +99,10 @@ bool calibrate(Source paravirt, std::uint16_t pm_timer_port) noexcept {
     if (found == 0 && pm_timer_port != 0) found = from_pm_timer(pm_timer_port);
     if (found == 0) found = from_pit();
     if (found == 0) return false;
-    // Time already counted at the assumed rate stays counted: the origin moves so that now() goes on without a step back.
-    const auto elapsed_ns = clock::now().value;
+    // All that was counted so far, was so at the assumed rate: from here on it is real time since the kernel's entry. Nobody else runs
+    // and nobody waits, so the step is seen by no one.
     frequency_khz = found;
-    const auto ticks = clock::to_ticks(Nanoseconds{elapsed_ns});
-    const auto current = rdtsc();
-    origin = Tsc{current.value - ticks.value};
+    latest_ns.store(0, std::memory_order_relaxed);
     return true;
 }
 
