@@ -91,7 +91,7 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
     block.interrupt_depth = 0;
     while (lapic::highest_in_service() != 0)
         lapic::eoi();
-    write_cr8(0);
+    lapic::write(lapic::Register::TPR, 0); // not by CR8: see paravirt/ipi.hpp
     frame.rip = reinterpret_cast<std::uint64_t>(rescue_landing);
     frame.rdi = reinterpret_cast<std::uint64_t>(block.rescue_context);
     frame.rsp = block.rescue_context->rsp;
