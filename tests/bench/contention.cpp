@@ -164,8 +164,11 @@ void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nan
     json.number("halts", events[LockEvent::hibernate_stats]).number("kicks", events[LockEvent::kick_stats]);
     json.number("spurious", events[LockEvent::wake_without_token] + events[LockEvent::wake_by_interrupt]);
     json.number("steal_ns", steal.value);
-    for (std::size_t i = 0; i < sync::kLockEvents; ++i)
+    for (std::size_t i = 0; i < sync::kLockEvents; ++i) {
+        const auto event = static_cast<LockEvent>(i);
+        if (event == LockEvent::hibernate_stats || event == LockEvent::kick_stats) continue; // `halts` and `kicks` above
         if (events.values[i] != 0) json.number(sync::kLockEventNames[i], events.values[i]);
+    }
     (void)json.emit(); // a record that did not fit has said so
 }
 
@@ -242,7 +245,7 @@ void run(test::TestContext& context) {
         if (!is_selected(kRows[i])) continue;
         emit_histogram(kRows[i], "wait", totals[i].wait, 0);
         emit_histogram(kRows[i], "handoff", totals[i].handoff, skew);
-        emit_histogram(kRows[i], "hold", totals[i].hold, 0);
+        if (!line.compact) emit_histogram(kRows[i], "hold", totals[i].hold, 0);
         if (totals[i].wait.count() == 0) return context.error("%s/%s: no acquisition at all", kRows[i].lock, kRows[i].backend);
     }
     context.pass();
