@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// check_console_lines LOG CPUS LINES: the host's half of smp.console_lines. Exit 0 if every line of every CPU is there exactly once with
-// the right checksum, and no other line carries its mark.
+// check_console_lines LOG CPUS LINES: the host's half of smp.console_lines. Exit 0 if every line of every CPU is there
+// exactly once with the right checksum, and no other line carries its mark.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
             line.pop_back();
         const auto at = line.find(kMark);
         if (at == std::string::npos) {
-            if (line.find("quick brown") != std::string::npos) ++bad; // a piece of a line without its beginning
+            if (line.find("quick brown") != std::string::npos)
+                ++bad; // a piece of a line without its beginning
             continue;
         }
         const auto crc_at = line.rfind(" crc=");
@@ -39,11 +40,12 @@ int main(int argc, char** argv) {
         std::array<char, 8> from{};
         const auto text_at = at + std::string_view("# console ").size();
         if (at != 0 || crc_at == std::string::npos ||
-            std::sscanf(line.c_str() + text_at, "line cpu=%u n=%u from=%7s", &cpu, &number, from.data()) != 3 || cpu >= cpus ||
-            number >= lines ||
+            std::sscanf(line.c_str() + text_at, "line cpu=%u n=%u from=%7s", &cpu, &number, from.data()) != 3 ||
+            cpu >= cpus || number >= lines ||
             std::strtoul(line.c_str() + crc_at + 5, nullptr, 16) !=
                 spinkick::crc32(std::string_view(line).substr(text_at, crc_at - text_at))) {
-            if (bad++ < 5) std::fprintf(stderr, "broken: %s\n", line.c_str());
+            if (bad++ < 5)
+                std::fprintf(stderr, "broken: %s\n", line.c_str());
             continue;
         }
         ++seen[cpu][number];
@@ -56,7 +58,7 @@ int main(int argc, char** argv) {
             missing += count == 0;
             doubled += count > 1;
         }
-    std::printf("console: %u good lines (%u from interrupts), %u broken, %u missing, %u doubled\n", good, from_interrupts, bad, missing,
-                doubled);
+    std::printf("console: %u good lines (%u from interrupts), %u broken, %u missing, %u doubled\n", good,
+                from_interrupts, bad, missing, doubled);
     return bad == 0 && missing == 0 && doubled == 0 && from_interrupts == cpus * lines / 10 ? 0 : 1;
 }
