@@ -159,6 +159,8 @@ Coverage explore_all(Simulation& simulation, const Limits& limits) {
 
     progress.discovered(0, {});
     enter(identify(0).first, 0);
+    if (!simulation.failure().empty()) // before the first choice
+        coverage.failure = simulation.failure();
     while (depth != 0) {
         Frame& frame = path[depth - 1];
         if (frame.next == frame.choices.size()) {

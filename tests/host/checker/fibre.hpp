@@ -15,8 +15,7 @@ extern "C" void spinkick_switch_stack(void** save, void* load) noexcept;
 /// A stack pointer for spinkick_switch_stack() that begins `entry` at the top of the stack. entry never returns.
 [[nodiscard]] inline void* fresh_stack(std::byte* top, void (*entry)()) noexcept {
     auto* sp = reinterpret_cast<std::uintptr_t*>(top);
-    *--sp = 0; // keeps the alignment that a call would have left
-    *--sp = 0; // the return address of entry
+    *--sp = 0; // the return address of entry, where a call would have left it: 8 below a multiple of 16
     *--sp = reinterpret_cast<std::uintptr_t>(entry);
     for (int kept = 0; kept < 6; ++kept)
         *--sp = 0;

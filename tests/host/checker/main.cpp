@@ -81,7 +81,7 @@ void print_coverage(const LockUnderCheck& lock, const PlannedScenario& planned, 
 /// Prints the failing schedule as an interleaving, and how to see it again.
 void print_failure(Simulation& simulation, const LockUnderCheck& lock, const PlannedScenario& planned,
                    const Coverage& coverage) {
-    std::printf("\nFAILED %s %s: %s\n\n", lock.name, planned.name, coverage.failure.c_str());
+    std::printf("\n%s %s %s: %s\n\n", lock.excludes ? "FAILED" : "found, as it must be:", lock.name, planned.name, coverage.failure.c_str());
     simulation.start(lock, planned.scenario);
     const Coverage again = replay(simulation, coverage.schedule);
     if (again.failure != coverage.failure)
@@ -90,6 +90,9 @@ void print_failure(Simulation& simulation, const LockUnderCheck& lock, const Pla
                 to_string(coverage.schedule).c_str());
     std::fflush(stdout);
 }
+
+/// Bound of the search for the shortest failing schedule, and of the one that replaces a search that is cut short.
+constexpr unsigned kMostPreemptions = 3;
 
 /// False: a failure was found.
 bool check(Simulation& simulation, const LockUnderCheck& lock, const PlannedScenario& planned, const Options& options) {
@@ -106,18 +109,23 @@ bool check(Simulation& simulation, const LockUnderCheck& lock, const PlannedScen
         coverage.complete = true; // there is no end to be cut off from
         print_coverage(lock, planned, how.c_str(), coverage, cpu_seconds() - started);
     } else {
-        // Few preemptions first: what fails then is the shortest story. The last round is without a bound.
-        for (const unsigned bound : {0u, 1u, 2u, Limits::kNoBound}) {
-            Limits limits;
+        Limits limits;
+        limits.seconds = limit;
+        simulation.start(lock, planned.scenario);
+        coverage = explore_all(simulation, limits);
+        print_coverage(lock, planned, "all", coverage, cpu_seconds() - started);
+        // Where all is too much, and where something has failed and the shortest story is wanted: few preemptions.
+        for (unsigned bound = 0; bound <= kMostPreemptions && (!coverage.failure.empty() || !coverage.complete); ++bound) {
             limits.preemptions = bound;
-            const double left = limit - (cpu_seconds() - started);
-            limits.seconds = left > 0.01 ? left : 0.01;
-            how = bound == Limits::kNoBound ? "all" : "preemptions " + std::to_string(bound);
+            how = "preemptions " + std::to_string(bound);
             const double before = cpu_seconds();
             simulation.start(lock, planned.scenario);
-            coverage = explore_all(simulation, limits);
-            print_coverage(lock, planned, how.c_str(), coverage, cpu_seconds() - before);
-            if (!coverage.failure.empty() || !coverage.complete)
+            Coverage bounded = explore_all(simulation, limits);
+            print_coverage(lock, planned, how.c_str(), bounded, cpu_seconds() - before);
+            const bool failed = !bounded.failure.empty();
+            if (failed)
+                coverage = std::move(bounded);
+            if (failed || !bounded.complete)
                 break;
         }
     }

@@ -161,7 +161,8 @@ class Simulation {
         std::uintptr_t base = 0;
         std::size_t size = 0;
         std::vector<std::byte> pristine;
-        std::vector<bool> tracked;
+        std::vector<bool> tracked;             ///< by line
+        std::vector<std::uint8_t> is_statistic; ///< by 8 bytes: kUnknown, or what has been found out
     };
     static constexpr std::uintptr_t kLine = 64;
     static constexpr std::size_t kStackSize = 32 * 1024;
@@ -183,6 +184,7 @@ class Simulation {
     [[nodiscard]] bool can_step(unsigned cpu, unsigned patience) const;
     void add_flushes(unsigned cpu, bool force, Choices& out) const;
     void track(std::uintptr_t address);
+    [[nodiscard]] bool is_statistic(const Op& op);
     void check_end();
     void fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
     void print_op(unsigned cpu, const Op& op, const char* remark) const;
