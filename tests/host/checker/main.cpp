@@ -8,7 +8,10 @@
 #include <string_view>
 
 #include "tests/host/checker/explorer.hpp"
+#include "tests/host/checker/mutant_switch.hpp"
 #include "tests/host/checker/plan.hpp"
+
+unsigned spinkick_mutant = 0;
 
 namespace spinkick::checker {
 namespace {
@@ -28,6 +31,7 @@ constexpr const char* kUsage =
     "usage: check_locks [--lock NAME] [--scenario NAME] [--long] [--seconds N] [--seed N]\n"
     "       check_locks --lock NAME --scenario NAME --schedule STRING     replays and prints one schedule\n"
     "       check_locks --list\n"
+    "       --mutant N, with any of the first two: the Nth fault of the mutated headers (check_mutants only)\n"
     "exit code: 0 all held, 1 a lock failed, 2 usage or a broken checker\n";
 
 bool parse_options(int count, char** words, Options& options) {
@@ -56,6 +60,10 @@ bool parse_options(int count, char** words, Options& options) {
         } else if (word == "--seconds") {
             options.seconds = std::strtod(value, &rest);
             if (*rest != '\0' || options.seconds <= 0)
+                return false;
+        } else if (word == "--mutant") {
+            spinkick_mutant = static_cast<unsigned>(std::strtoul(value, &rest, 10));
+            if (*rest != '\0')
                 return false;
         } else if (word == "--seed") {
             options.seed = std::strtoull(value, &rest, 10);
