@@ -8,7 +8,7 @@
 #define KERNEL_BASE 0xffffffff80000000
 /* Physical load address: 2 MiB, free under SeaBIOS, qboot, OVMF (1 MiB..0x805fff), GRUB and Xen. */
 #define IMAGE_PHYS 0x200000
-/* One stack for the boot CPU until it has a per-CPU one with guard pages. */
+/* The stack of the boot CPU; a page below it is taken away once the final tables are in force. */
 #define BOOT_STACK_BYTES 16384
 
 /* Who entered: one entry symbol per protocol hands its own number on; registers of loaders are never compared. */

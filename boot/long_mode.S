@@ -17,6 +17,8 @@ boot_pml4:      .skip 4096
 boot_pdpt_low:  .skip 4096
 boot_pdpt_high: .skip 4096
 boot_pd:        .skip 4 * 4096
+    .globl boot_stack_guard, boot_stack
+boot_stack_guard: .skip 4096     // not mapped by the final tables: the boot CPU stays on this stack
 boot_stack:     .skip BOOT_STACK_BYTES
     .globl boot_stack_top
 boot_stack_top:

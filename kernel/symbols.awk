@@ -11,6 +11,7 @@ BEGIN {
     name = $0
     sub(/^[0-9a-f]+ [tTwW] /, "", name)
     gsub(/spinkick::/, "", name)
+    gsub(/\(anonymous namespace\)::/, "", name)
     sub(/\(.*/, "", name)                       # the argument list: too long for a backtrace
     gsub(/[\\"]/, "", name)
     if (name == "" || name ~ /^(text_begin|text_end|rodata_begin|image_begin)$/) next

@@ -105,11 +105,3 @@ rescue_landing:
     movq 0(%rdi), %rsp
     xorl %eax, %eax
     jmp 1b
-
-// void switch_stack_and_call(top, fn): goes over to another stack for good.
-    .globl switch_stack_and_call
-switch_stack_and_call:
-    movq %rdi, %rsp
-    xorl %ebp, %ebp
-    call *%rsi
-    ud2

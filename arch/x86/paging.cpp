@@ -8,7 +8,8 @@
 #include "arch/x86/insn.hpp"
 #include "kernel/log.hpp"
 
-extern "C" const char image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[], data_begin[], data_end[];
+extern "C" const char boot_stack_guard[], image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[],
+    data_begin[], data_end[];
 extern "C" {
 constinit std::uint64_t kernel_cr3 = 0; ///< for trampoline.S
 }
@@ -101,6 +102,7 @@ void init() noexcept {
     map_image(text_begin, text_end, Access::read_execute);
     map_image(rodata_begin, rodata_end, Access::read_only);
     map_image(data_begin, data_end, Access::read_write);
+    *walk(reinterpret_cast<std::uint64_t>(boot_stack_guard), false) = 0;
     kernel_cr3 = phys_of_image(&root);
     write_cr3(kernel_cr3);
     final_tables = true;

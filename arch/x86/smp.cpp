@@ -17,8 +17,8 @@
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 
-extern "C" const char trampoline_begin[], trampoline_end[], trampoline_page[], trampoline_efer[], trampoline_gdt[],
-    trampoline_gdt_base[], trampoline_far_offset[];
+extern "C" const char boot_stack[], boot_stack_top[], trampoline_begin[], trampoline_end[], trampoline_page[],
+    trampoline_efer[], trampoline_gdt[], trampoline_gdt_base[], trampoline_far_offset[];
 
 extern "C" {
 constinit std::array<spinkick::x86::smp::ApEntry, spinkick::kMaxCpus> ap_entries{};
@@ -37,8 +37,9 @@ constexpr std::uint64_t kSlotPages = 32;
 struct Piece {
     std::uint64_t first, pages;
 };
-constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 1}, kMachineCheckStack{11, 1}, kBlock{13, 1},
-    kScratch{15, 12};
+// The emergency stacks hold a whole report of a fault: registers, backtrace, and the formatting of each line.
+constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 3}, kMachineCheckStack{13, 3}, kBlock{17, 1},
+    kScratch{19, 12};
 constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock, kScratch};
 
 constexpr std::uint64_t mapped_pages() noexcept {
@@ -129,8 +130,13 @@ std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::
         auto& block = *blocks[placed];
         block.cpu = cpu;
         block.apic_id = id;
-        block.stack_high = top_of(cpu, kMainStack);
-        block.stack_low = block.stack_high - kMainStack.pages * kPageBytes;
+        if (placed == 0) { // stays where it came in
+            block.stack_low = reinterpret_cast<std::uint64_t>(boot_stack);
+            block.stack_high = reinterpret_cast<std::uint64_t>(boot_stack_top);
+        } else {
+            block.stack_high = top_of(cpu, kMainStack);
+            block.stack_low = block.stack_high - kMainStack.pages * kPageBytes;
+        }
         ap_entries[placed] = {raw(id), placed, block.stack_high, 0, 0};
         ++placed;
     }

@@ -77,7 +77,8 @@ void work(std::uint32_t worker, void*) {
     if (!s.barrier.wait(s.count))
         return;
     record.gaps.start(machine::time_stamp());
-    while (!workers::over()) {
+    // Once in any case: on a host with few CPUs the duration may have passed before all were here.
+    do {
         workers::progress();
         const auto asked = machine::time_stamp();
         lock.lock();
@@ -105,7 +106,7 @@ void work(std::uint32_t worker, void*) {
         record.gaps.acquired(acquired);
         ++record.acquisitions;
         stress::work(s.think_units);
-    }
+    } while (!workers::over());
 }
 
 Nanoseconds total_steal() noexcept {

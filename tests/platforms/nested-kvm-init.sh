@@ -32,7 +32,14 @@ port() {
 # Bytes that have left by a port, as the kernel counts them; the guest itself must not be asked.
 bytes_sent() { sed -n 's/^bytes_sent: //p' "/sys/kernel/debug/virtio-ports/${1##*/}"; }
 
+# The kernel learns the names of the ports from the device, some time after it has found it.
+tries=0
 control=$(port control)
+while [ -z "$control" ] && [ "$tries" -lt 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+    control=$(port control)
+done
 if [ -z "$control" ]; then
     echo "spinkick host: error: no virtio port: the kernel needs CONFIG_VIRTIO_CONSOLE and CONFIG_VIRTIO_PCI"
     poweroff -f
@@ -73,6 +80,11 @@ watch() {
 run_guest() {
     guest=$1
     serial=$(port "vm$guest")
+    while [ -z "$serial" ] && [ "$tries" -lt 100 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+        serial=$(port "vm$guest")
+    done
     set --
     while IFS= read -r word; do
         set -- "$@" "$word"

@@ -7,7 +7,8 @@
 #include "arch/x86/paging.hpp"
 #include "kernel/test/test.hpp"
 
-extern "C" const char image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[], data_begin[], data_end[];
+extern "C" const char boot_stack_guard[], image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[],
+    data_begin[], data_end[];
 
 namespace spinkick::smp_tests {
 namespace {
@@ -26,8 +27,11 @@ void run(test::TestContext& context) {
                                Range{"rodata", rodata_begin, rodata_end, false, false},
                                Range{"data", data_begin, data_end, true, false}};
     const bool nx = has_nx();
+    const char* const guard = boot_stack_guard;
     for (const auto& range : ranges) {
         for (const auto* page = range.begin; page < range.end; page += paging::kPageBytes) {
+            if (page == guard)
+                continue;
             const auto entry = paging::entry_of(reinterpret_cast<std::uint64_t>(page));
             const bool writable = (entry & paging::kEntryWritable) != 0;
             const bool executable = (entry & paging::kEntryNoExecute) == 0;
@@ -40,7 +44,8 @@ void run(test::TestContext& context) {
     }
     if (paging::entry_of(0) != 0)
         return context.fail("page 0 is mapped");
-    if (paging::entry_of(paging::kArenaBase) != 0)
+    if (paging::entry_of(reinterpret_cast<std::uint64_t>(boot_stack_guard)) != 0 ||
+        paging::entry_of(paging::kArenaBase) != 0)
         return context.fail("the guard page below the boot CPU's stack is mapped");
     if (nx)
         context.pass();
