@@ -7,7 +7,7 @@ find_program(SPINKICK_AWK NAMES awk mawk gawk REQUIRED)
 
 file(GLOB image_sources CONFIGURE_DEPENDS
     boot/*.S boot/*.cpp
-    arch/x86/*.S arch/x86/*.cpp arch/x86/paravirt/*.cpp
+    arch/x86/*.S arch/x86/*.cpp arch/x86/paravirt/*.cpp arch/x86/xen_pv/*.S arch/x86/xen_pv/*.cpp
     drivers/*.cpp
     kernel/*.cpp kernel/stress/*.cpp kernel/test/*.cpp
     tests/selftest/*.cpp tests/smp/*.cpp tests/lock/*.cpp tests/paravirt/*.cpp tests/bench/*.cpp)

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Entry of the Xen PV64 protocol: ring 3, long mode, paging on, RSI = virtual address of start_info, RSP = top of the boot
-// stack page (Xen xen/include/public/arch-x86/xen.h, xen/xen.h). This kernel does not run as a PV guest yet: it says so in one
-// line and asks Xen to power the domain off, so that a wrongly chosen guest type ends with a reason and not with a crash.
+// Entry of the Xen PV64 protocol: ring 3, long mode, paging on, RSI = virtual address of start_info (Xen xen/include/public/xen.h,
+// arch-x86/xen.h). Events are masked on all vCPUs.
 #include "boot/layout.h"
-
-#define XEN_HYPERCALL_console_io 18
-#define XEN_HYPERCALL_sched_op 29
-#define CONSOLEIO_write 0
-#define SCHEDOP_shutdown 2
-#define SHUTDOWN_reboot 1
 
 .macro XEN_STRING_NOTE type, text
     .balign 4
@@ -35,26 +28,13 @@
     XEN_VALUE_NOTE 3, KERNEL_BASE     // VIRT_BASE
     XEN_VALUE_NOTE 1, xen_pv_entry    // ENTRY
 
-    .section .rodata
-stub_text:
-    .ascii "spinkick: boot: xen-pv\n"
-    .ascii "spinkick: error: this image does not run as a Xen PV guest: start it as PVH (dom0=pvh, or type=\"pvh\")\n"
-stub_text_end:
-    .balign 8
-shutdown_argument:
-    .long SHUTDOWN_reboot
-
     .section .text.boot, "ax"
     .code64
     .globl xen_pv_entry
 xen_pv_entry:
-    movl $XEN_HYPERCALL_console_io, %eax
-    movl $CONSOLEIO_write, %edi
-    movl $(stub_text_end - stub_text), %esi
-    movq $stub_text, %rdx
-    syscall
-    movl $XEN_HYPERCALL_sched_op, %eax
-    movl $SCHEDOP_shutdown, %edi
-    movq $shutdown_argument, %rsi
-    syscall
+    cld
+    movq $boot_stack_top, %rsp
+    movl $BOOT_PROTOCOL_XEN_PV, %edi
+    xorl %ebp, %ebp
+    call kernel_entry                 // kernel_entry(protocol, start_info); does not return
     ud2

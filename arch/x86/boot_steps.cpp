@@ -19,6 +19,7 @@
 #include "arch/x86/paravirt/hypervisor.hpp"
 #include "arch/x86/paravirt/paravirt.hpp"
 #include "arch/x86/paravirt/pvclock.hpp"
+#include "arch/x86/paravirt/xen.hpp"
 #include "arch/x86/paravirt/xen_memory_map.hpp"
 #include "arch/x86/paravirt/xen_shutdown.hpp"
 #include "arch/x86/paravirt/xen_start_ap.hpp"
@@ -26,6 +27,7 @@
 #include "arch/x86/power.hpp"
 #include "arch/x86/traps.hpp"
 #include "arch/x86/tsc.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 #include "boot/boot_info.hpp"
 #include "boot/multiboot2_info.hpp"
 #include "boot/pvh_info.hpp"
@@ -98,8 +100,14 @@ bool ask_xen_for_memory() noexcept {
     return true;
 }
 
-bool start_by_xen(CpuId, ApicId id) noexcept {
+bool start_pv(CpuId cpu, ApicId) noexcept { return xen_pv::start_cpu(cpu, smp::stack_top_of(cpu), &percpu_of(cpu)); }
+
+bool start_by_xen(CpuId cpu, ApicId id) noexcept {
     const auto vcpu = paravirt::xen_vcpu_of(id);
+    percpu_of(cpu).xen_vcpu_id = vcpu;
+    // Before it runs: Xen initialises no vCPU above 31 that has no place for its events.
+    if (const auto place = paravirt::Xen::register_vcpu_info(cpu); !place.ok())
+        log("smp: Xen vCPU %u: VCPUOP_register_vcpu_info gives %lld", raw(vcpu), static_cast<long long>(place.value));
     const auto result = paravirt::start_xen_vcpu(vcpu, reinterpret_cast<std::uint64_t>(ap_upper_half),
                                                  paging::phys_of_image(boot_pml4), has_nx());
     if (!result.ok())
@@ -110,7 +118,7 @@ bool start_by_xen(CpuId, ApicId id) noexcept {
 /// The CPUs of the tables that can be addressed; the boot CPU is the first.
 void list_cpus() noexcept {
     for (const auto id : tables.madt.cpus()) {
-        if (raw(id) > 254 && !lapic::is_x2apic()) {
+        if (raw(id) > 254 && !xen_pv::is_active() && !lapic::is_x2apic()) {
             log("smp: APIC id %u cannot be addressed without x2APIC (CPUID.1:ECX[21] is 0): left out", raw(id));
             continue;
         }
@@ -135,6 +143,8 @@ void measure_skew() noexcept {
 void begin(std::uint32_t protocol, std::uint64_t information) noexcept {
     boot_protocol = protocol;
     boot_information = information;
+    if (protocol == BOOT_PROTOCOL_XEN_PV)
+        xen_pv::begin(information);
     smp::init_boot_cpu_block();
     descriptors::load_this_cpu(CpuId{0}, &percpu(), {top(early_stacks[0]), top(early_stacks[1]), top(early_stacks[2])});
     traps::init();
@@ -146,7 +156,8 @@ void begin(std::uint32_t protocol, std::uint64_t information) noexcept {
 
 bool start_console() noexcept {
     // Without any console the run goes on: the verdict still leaves by the exit device.
-    (void)drivers::console::init();
+    if (!xen_pv::is_active()) // its ports belong to Xen
+        (void)drivers::console::init();
     if (on_xen()) {
         power::set_hypervisor_method(paravirt::xen_shutdown);
         // A dom0 may write to Xen's console; Xen keeps the UART from it.
@@ -158,6 +169,10 @@ bool start_console() noexcept {
 }
 
 bool read_boot_information() noexcept {
+    if (xen_pv::is_active()) {
+        xen_pv::read_start_info(boot_information, info);
+        return true;
+    }
     const boot::PhysicalReader reader{map_for_parser, nullptr};
     ErrorText error;
     const bool good = boot_protocol == BOOT_PROTOCOL_MULTIBOOT2
@@ -199,6 +214,13 @@ bool find_hypervisor() noexcept {
 }
 
 bool read_tables() noexcept {
+    if (xen_pv::is_active()) {
+        // No tables: Xen knows the vCPUs. Their numbers stand in the place of APIC ids, which they have not.
+        tables.madt.count = tables.madt.found = xen_pv::count_vcpus();
+        for (std::uint32_t i = 0; i < tables.madt.count; ++i)
+            tables.madt.ids[i] = ApicId{i};
+        return true;
+    }
     acpi::read(info, initial_apic_id(), tables);
     return true;
 }
@@ -212,6 +234,10 @@ bool start_clock() noexcept {
 }
 
 bool start_interrupt_controller() noexcept {
+    if (xen_pv::is_active()) {
+        xen_pv::bind_this_cpu();
+        return true;
+    }
     constexpr std::uint64_t kBaseMask = 0x000ffffffffff000;
     if (!lapic::init(rdmsr(Msr::IA32_APIC_BASE) & kBaseMask))
         return false;
@@ -242,7 +268,10 @@ bool start_processors() noexcept {
     const auto trampoline = low_memory::find_trampoline_page(info);
     if (trampoline == 0 && placed > 1 && !on_xen())
         log("smp: no usable page below 640 KiB for the AP start code: the boot CPU runs alone");
-    result_of_bring_up = smp::start_all(placed, trampoline, on_xen() ? start_by_xen : nullptr);
+    result_of_bring_up = smp::start_all(placed, trampoline,
+                                        xen_pv::is_active() ? start_pv
+                                        : on_xen()          ? start_by_xen
+                                                            : nullptr);
     const auto& up = result_of_bring_up;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(up.missing, up.missing_ids.size()); ++i)
         log("smp: CPU with APIC id %u did not start", raw(up.missing_ids[i]));
@@ -300,7 +329,11 @@ const char* protocol_name() noexcept {
 } // namespace steps
 
 const CommandLine& options::command_line() noexcept { return steps::parsed_line; }
-void x86::machine_steps::init_this_cpu() noexcept { paravirt::init_this_cpu(); }
+void x86::machine_steps::init_this_cpu() noexcept {
+    paravirt::init_this_cpu();
+    if (xen_pv::is_active())
+        xen_pv::bind_this_cpu();
+}
 const x86::smp::BringUp& x86::machine_steps::bring_up() noexcept { return steps::result_of_bring_up; }
 const x86::acpi::Tables& x86::machine_steps::acpi_tables() noexcept { return steps::tables; }
 

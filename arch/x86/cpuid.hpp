@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arch/x86/xen_pv/active.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::x86 {
@@ -16,6 +17,13 @@ struct CpuidResult {
 /// Executes CPUID. A leaf above the maximum returns data of another leaf on Intel: ask max_basic_leaf() first.
 [[nodiscard]] inline CpuidResult cpuid(std::uint32_t leaf, std::uint32_t subleaf = 0) noexcept {
     CpuidResult r{};
+    if (xen_pv::is_active()) {
+        // The forced-emulation prefix (ud2; "xen"): without it a PV guest sees the host's leaves.
+        asm volatile(".byte 0x0f, 0x0b, 0x78, 0x65, 0x6e; cpuid"
+                     : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)
+                     : "a"(leaf), "c"(subleaf));
+        return r;
+    }
     asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
     return r;
 }

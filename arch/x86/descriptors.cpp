@@ -4,6 +4,7 @@
 #include <array>
 
 #include "arch/x86/msr.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 #include "boot/layout.h"
 
 namespace spinkick::x86::descriptors {
@@ -40,6 +41,8 @@ constexpr std::uint64_t kCode32 = 0x00cf9b000000ffff;
 } // namespace
 
 void load_this_cpu(CpuId cpu, void* percpu_block, const IstStacks& stacks) noexcept {
+    if (xen_pv::is_active()) // Xen's flat segments serve, and traps arrive on the current stack
+        return xen_pv::set_gs_base(percpu_block);
     auto& t = tables[index(cpu)];
     t.tss = {};
     t.tss.ist[0] = stacks.nmi;

@@ -14,6 +14,7 @@
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/smp.hpp"
 #include "arch/x86/tsc.hpp"
+#include "arch/x86/xen_pv/active.hpp"
 #include "drivers/console.hpp"
 #include "kernel/boot_steps.hpp"
 #include "kernel/json.hpp"
@@ -116,7 +117,7 @@ void emit_context_record() noexcept {
     add_hypervisors(json);
     add_vendor_and_model(json);
     add_cpus(json);
-    json.text("apic", lapic::is_x2apic() ? "x2APIC" : "xAPIC");
+    json.text("apic", xen_pv::is_active() ? "none" : lapic::is_x2apic() ? "x2APIC" : "xAPIC");
     json.number("tsc_khz", tsc::khz()).text("tsc_source", tsc::source()).flag("tsc_invariant", has_invariant_tsc());
     json.text("clock", "tsc");
     const auto& lock = paravirt::default_lock();

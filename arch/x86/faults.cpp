@@ -3,7 +3,9 @@
 
 #include "arch/x86/fixup.hpp"
 #include "arch/x86/insn.hpp"
+#include "arch/x86/interrupts.hpp"
 #include "arch/x86/power.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 
 namespace spinkick::faults {
 
@@ -32,20 +34,22 @@ void read_unmapped() noexcept {
 }
 
 void spin_with_interrupts_off() noexcept {
-    cli();
+    mask_interrupts();
     for (;;)
         pause();
 }
 
 void halt_with_interrupts_off() noexcept {
-    cli();
+    mask_interrupts();
+    while (xen_pv::is_active())
+        xen_pv::sleep_masked();
     for (;;)
         hlt();
 }
 
 void halt_with_interrupts_on() noexcept {
     for (;;)
-        sti_hlt();
+        sleep_until_interrupt();
 }
 
 bool survive_undefined_instruction() noexcept {

@@ -9,6 +9,7 @@
 #include "arch/x86/cr.hpp"
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
+#include "arch/x86/ipi.hpp"
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
@@ -74,7 +75,7 @@ void stop_others() noexcept {
     stopping.store(true, std::memory_order_release); // their NMI handlers look at it
     for (std::uint32_t cpu = 0; cpu < kMaxCpus && cpu < smp::placed_count(); ++cpu)
         if (CpuId{cpu} != this_cpu() && percpu_of(CpuId{cpu}).online.load(std::memory_order_relaxed))
-            lapic::send(percpu_of(CpuId{cpu}).apic_id, lapic::Delivery::nmi, 0);
+            ipi::send_nmi(CpuId{cpu});
 }
 
 void on_nmi(TrapFrame&) noexcept {
@@ -96,16 +97,16 @@ void run(const machine::Work& work) noexcept {
     auto* const outer = block.rescue_context;
     block.rescue.store(false, std::memory_order_relaxed); // an order for an earlier body is void
     block.rescue_context = &context;
-    sti();
+    unmask_interrupts();
     const bool completed = run_rescuable(work.fn, work.argument, &context);
     block.rescue_context = outer;
-    sti();
+    unmask_interrupts();
     if (work.finished != nullptr)
         work.finished(work.argument, completed);
 }
 
 [[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
-    cli();
+    mask_interrupts();
     if (stopping.exchange(true, std::memory_order_seq_cst)) // another CPU is dying already: one set of last words
         for (;;)
             hlt();
@@ -135,7 +136,7 @@ namespace machine_steps {
 void idle_loop() noexcept {
     auto& mailbox = mailboxes[index(this_cpu())];
     for (;;) {
-        cli();
+        mask_interrupts();
         // Acquire: the work that was posted with this state is there.
         if (mailbox.state.load(std::memory_order_acquire) == WorkState::posted) {
             mailbox.state.store(WorkState::running, std::memory_order_relaxed);
@@ -143,7 +144,7 @@ void idle_loop() noexcept {
             // Release: what the body and `finished` wrote is seen by whoever gives the next work.
             mailbox.state.store(WorkState::idle, std::memory_order_release);
         } else {
-            sti_hlt();
+            sleep_until_interrupt();
         }
     }
 }
@@ -188,9 +189,7 @@ void set_test_interrupt(void (*handler)() noexcept) noexcept {
     test_interrupt = handler;
     traps::set_handler(lapic::kVectorTestLow, [](TrapFrame&) noexcept { test_interrupt(); });
 }
-void send_test_interrupt(CpuId cpu) noexcept {
-    lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorTestLow);
-}
+void send_test_interrupt(CpuId cpu) noexcept { ipi::send(cpu, lapic::kVectorTestLow); }
 Tsc time_stamp() noexcept { return rdtsc_ordered(); }
 SkewInfo skew_of(CpuId cpu) noexcept {
     if (cpu == CpuId{0})
@@ -202,10 +201,10 @@ void relax() noexcept { pause(); }
 bool interrupts_enabled() noexcept { return x86::interrupts_enabled(); }
 
 void idle_unless(bool (*done)(void*), void* argument) noexcept {
-    cli();
+    mask_interrupts();
     if (!done(argument))
-        sti_hlt();
-    sti();
+        sleep_until_interrupt();
+    unmask_interrupts();
 }
 
 bool start_work(CpuId cpu, const Work& work) noexcept {
@@ -214,7 +213,7 @@ bool start_work(CpuId cpu, const Work& work) noexcept {
         return false; // pairs with run()'s release
     mailbox.work = work;
     mailbox.state.store(WorkState::posted, std::memory_order_release); // the work above comes with it
-    lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorCall);
+    ipi::send(cpu, lapic::kVectorCall);
     return true;
 }
 
@@ -232,7 +231,7 @@ CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
     auto& snapshot = block.snapshot;
     const auto request = snapshot.request.load(std::memory_order_relaxed) + 1; // one asker at a time: the watchdog
     snapshot.request.store(request, std::memory_order_release);
-    lapic::send(block.apic_id, lapic::Delivery::nmi, 0);
+    ipi::send_nmi(cpu);
     const clock::Deadline deadline(span);
     while (snapshot.answer.load(std::memory_order_acquire) !=
            request) { // acquires the fields that come with the answer
@@ -252,7 +251,11 @@ CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
 
 void set_tick(void (*tick)() noexcept, Nanoseconds period) noexcept {
     tick_function = tick;
-    lapic::set_periodic_timer(tick == nullptr ? Nanoseconds{0} : period);
+    const auto interval = tick == nullptr ? Nanoseconds{0} : period;
+    if (xen_pv::is_active())
+        xen_pv::set_periodic_timer(interval);
+    else
+        lapic::set_periodic_timer(interval);
 }
 
 } // namespace machine

@@ -6,6 +6,7 @@
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/cr.hpp"
 #include "arch/x86/insn.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 #include "kernel/log.hpp"
 
 extern "C" const char boot_stack_guard[], image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[],
@@ -68,6 +69,12 @@ void map_image(const char* begin, const char* end, Access access) noexcept {
 } // namespace
 
 bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access access, Cache cache) noexcept {
+    if (xen_pv::is_active()) {
+        std::uint64_t permissions = access == Access::read_write ? kWritable : 0;
+        if (access != Access::read_execute)
+            permissions |= kEntryNoExecute;
+        return xen_pv::map_page(virtual_address, physical, permissions);
+    }
     auto* entry = walk(virtual_address, true);
     if (entry == nullptr)
         return false;
@@ -85,6 +92,8 @@ bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access acce
 }
 
 void unmap_page(std::uint64_t virtual_address) noexcept {
+    if (xen_pv::is_active())
+        return xen_pv::unmap_page(virtual_address);
     if (auto* entry = walk(virtual_address, false)) {
         *entry = 0;
         invlpg(virtual_address);
@@ -92,11 +101,18 @@ void unmap_page(std::uint64_t virtual_address) noexcept {
 }
 
 std::uint64_t entry_of(std::uint64_t virtual_address) noexcept {
+    if (xen_pv::is_active())
+        return xen_pv::entry_of(virtual_address);
     const auto* entry = walk(virtual_address, false);
     return entry == nullptr ? 0 : *entry;
 }
 
 void init() noexcept {
+    if (xen_pv::is_active()) {
+        xen_pv::protect_image();
+        final_tables = true;
+        return;
+    }
     no_execute = has_nx() ? kEntryNoExecute : 0;
     map_image(image_begin, text_begin, Access::read_only);
     map_image(text_begin, text_end, Access::read_execute);

@@ -2,6 +2,8 @@
 #include "arch/x86/power.hpp"
 
 #include "arch/x86/insn.hpp"
+#include "arch/x86/interrupts.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 #include "drivers/debug_exit.hpp"
 
 namespace spinkick::x86::power {
@@ -19,6 +21,8 @@ struct [[gnu::packed]] Pointer {
 void set_hypervisor_method(Method method) noexcept { hypervisor_method = method; }
 
 void triple_fault() noexcept {
+    if (xen_pv::is_active())
+        xen_pv::crash();
     const Pointer empty{0, 0};
     asm volatile("lidt %0\n\tud2" ::"m"(empty) : "memory");
     for (;;)
@@ -26,7 +30,7 @@ void triple_fault() noexcept {
 }
 
 void off(std::uint8_t exit_value) noexcept {
-    cli();
+    mask_interrupts();
     drivers::debug_exit(exit_value);
     if (hypervisor_method != nullptr)
         hypervisor_method(exit_value);

@@ -14,6 +14,7 @@
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/traps.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 
@@ -98,7 +99,10 @@ namespace smp {
 void init_boot_cpu_block() noexcept {
     boot_block.self = &boot_block;
     boot_block.online.store(true, std::memory_order_relaxed); // nobody else runs yet
-    wrmsr(Msr::IA32_GS_BASE, reinterpret_cast<std::uint64_t>(&boot_block));
+    if (xen_pv::is_active())
+        xen_pv::set_gs_base(&boot_block);
+    else
+        wrmsr(Msr::IA32_GS_BASE, reinterpret_cast<std::uint64_t>(&boot_block));
 }
 
 std::uint64_t bytes_per_cpu() noexcept { return mapped_pages() * kPageBytes; }
@@ -223,7 +227,8 @@ extern "C" void ap_entry(std::uint32_t cpu) noexcept {
     auto& block = percpu_of(id);
     descriptors::load_this_cpu(id, &block, ist_stacks(id));
     traps::load_this_cpu();
-    lapic::enable_this_cpu();
+    if (!xen_pv::is_active())
+        lapic::enable_this_cpu();
     machine_steps::init_this_cpu();
     online.fetch_add(1, std::memory_order_relaxed); // the count alone; the flag below publishes
     block.online.store(true, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include "arch/x86/fixup.hpp"
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
+#include "arch/x86/ipi.hpp"
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/msr.hpp"
 #include "arch/x86/percpu.hpp"
@@ -107,9 +108,11 @@ void take_snapshot(PerCpu& block, const TrapFrame& frame) noexcept {
     block.snapshot.rflags = frame.rflags;
     block.snapshot.rsp = frame.rsp;
     block.snapshot.rbp = frame.rbp;
-    block.snapshot.in_service = lapic::highest_in_service();
-    block.snapshot.requested = lapic::highest_requested();
-    block.snapshot.tpr = lapic::read(lapic::Register::TPR);
+    if (!xen_pv::is_active()) {
+        block.snapshot.in_service = lapic::highest_in_service();
+        block.snapshot.requested = lapic::highest_requested();
+        block.snapshot.tpr = lapic::read(lapic::Register::TPR);
+    }
     block.snapshot.answer.store(request, std::memory_order_release); // the fields above are there when this is seen
 }
 
@@ -119,9 +122,11 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
         return;
     block.rescue.store(false, std::memory_order_relaxed); // read by this CPU's NMIs only
     block.interrupt_depth = 0;
-    while (lapic::highest_in_service() != 0)
-        lapic::eoi();
-    lapic::write(lapic::Register::TPR, 0); // not by CR8: see paravirt/ipi.hpp
+    if (!xen_pv::is_active()) {
+        while (lapic::highest_in_service() != 0)
+            lapic::eoi();
+        lapic::write(lapic::Register::TPR, 0); // not by CR8: see paravirt/ipi.hpp
+    }
     frame.rip = reinterpret_cast<std::uint64_t>(rescue_landing);
     frame.rdi = reinterpret_cast<std::uint64_t>(block.rescue_context);
     frame.rsp = block.rescue_context->rsp;
@@ -149,7 +154,7 @@ void handle_nmi(TrapFrame& frame) noexcept {
 void rescue(CpuId cpu) noexcept {
     auto& block = percpu_of(cpu);
     block.rescue.store(true, std::memory_order_release); // before the NMI that makes its handler look
-    lapic::send(block.apic_id, lapic::Delivery::nmi, 0);
+    ipi::send_nmi(cpu);
 }
 
 extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
@@ -204,6 +209,8 @@ void init() noexcept {
 }
 
 void load_this_cpu() noexcept {
+    if (xen_pv::is_active())
+        return xen_pv::load_traps_this_cpu();
     const Pointer pointer{sizeof(idt) - 1, reinterpret_cast<std::uint64_t>(idt.data())};
     asm volatile("lidt %0" ::"m"(pointer) : "memory");
 }
@@ -211,6 +218,14 @@ void load_this_cpu() noexcept {
 void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi) noexcept {
     slots[vector] = {handler, needs_eoi};
 }
+void deliver(std::uint8_t vector, TrapFrame& frame) noexcept {
+    const auto slot = slots[vector];
+    if (slot.handler != nullptr)
+        slot.handler(frame);
+    else
+        ++percpu().stray_interrupts;
+}
+
 void set_nmi_handler(InterruptHandler handler) noexcept { nmi_handler = handler; }
 
 } // namespace traps

@@ -34,6 +34,8 @@ void load_this_cpu() noexcept;
 /// Installs a handler for a vector from 32 on. Replaces the one before; nullptr removes it (a stray interrupt is then
 /// counted).
 void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi = true) noexcept;
+/// Runs the handler of a vector that came by another way than the IDT (an event channel); no EOI.
+void deliver(std::uint8_t vector, TrapFrame& frame) noexcept;
 /// Handler that runs in NMI context for every NMI, after the snapshot and rescue work; nullptr for none.
 void set_nmi_handler(InterruptHandler handler) noexcept;
 } // namespace traps

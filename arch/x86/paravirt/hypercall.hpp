@@ -13,6 +13,7 @@
 #include "arch/x86/fixup.hpp"
 #include "arch/x86/paravirt/kvm_abi.hpp"
 #include "arch/x86/paravirt/xen_abi.hpp"
+#include "arch/x86/xen_pv/active.hpp"
 
 namespace spinkick::paravirt {
 
@@ -92,6 +93,14 @@ namespace detail {
     std::uint64_t rdi = a0, rsi = a1, rdx = a2;
     register std::uint64_t r10 asm("r10") = a3;
     register std::uint64_t r8 asm("r8") = a4;
+    if (x86::xen_pv::is_active()) {
+        // A PV guest enters Xen by SYSCALL, which cannot be refused.
+        asm volatile("syscall"
+                     : "+a"(rax), "+D"(rdi), "+S"(rsi), "+d"(rdx), "+r"(r10), "+r"(r8)
+                     :
+                     : "memory", "cc", "rcx", "r11", "r9");
+        return {static_cast<std::int64_t>(rax), {}};
+    }
     std::uint32_t faulted = 1;
     if (vendors_instruction() == HypercallInstruction::vmcall)
         asm volatile("1:\tvmcall\n\t"

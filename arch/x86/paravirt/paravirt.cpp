@@ -118,6 +118,8 @@ void prove_xen() noexcept {
 
 void prove_ipi(std::uint32_t cpus) noexcept {
     auto& entry = entry_of(Backend::ipi);
+    if (!runs(entry.probe.availability))
+        return;
     entry.transport = ipi_transport().name;
     if (cpus < 2)
         return; // usable as it is: a lock without contention never sleeps

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "arch/x86/paravirt/probe.hpp"
 
+#include "arch/x86/xen_pv/active.hpp"
+
 namespace spinkick::paravirt {
 namespace {
 
@@ -51,6 +53,11 @@ std::string_view name(Availability availability) noexcept {
 
 Probe probe_ipi(const Options&) noexcept {
     Probe probe;
+    if (x86::xen_pv::is_active()) {
+        probe.availability = Availability::absent;
+        probe.fact.set("no local APIC: Xen PV guest");
+        return probe;
+    }
     probe.availability = Availability::usable;
     probe.fact.set("fixed IPI");
     return probe;

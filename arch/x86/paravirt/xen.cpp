@@ -3,6 +3,7 @@
 
 #include "arch/x86/paging.hpp"
 #include "arch/x86/paravirt/hypervisor.hpp"
+#include "arch/x86/xen_pv/xen_pv.hpp"
 
 namespace spinkick::paravirt {
 namespace {
@@ -22,16 +23,28 @@ struct alignas(64) VcpuInfoSlot {
 };
 constinit std::array<VcpuInfoSlot, kMaxCpus> vcpu_infos{};
 
+/// The page that is shared: a PV guest has it from the start, others ask for it.
+xen_abi::shared_info& shared() noexcept {
+    return x86::xen_pv::is_active() ? *x86::xen_pv::shared_info() : shared_page.info;
+}
+
+/// Frame number as Xen counts this guest's memory: machine frames for a PV guest.
+std::uint64_t address_for_xen(const void* object) noexcept {
+    return x86::xen_pv::is_active() ? x86::xen_pv::machine_of_image(object) : x86::paging::phys_of_image(object);
+}
+
 std::uint64_t address_of(const void* object) noexcept { return reinterpret_cast<std::uint64_t>(object); }
 
 std::atomic_ref<std::uint64_t> pending_word(std::uint32_t port) noexcept {
-    return std::atomic_ref<std::uint64_t>(shared_page.info.evtchn_pending[port / 64 % 64]);
+    return std::atomic_ref<std::uint64_t>(shared().evtchn_pending[port / 64 % 64]);
 }
 constexpr std::uint64_t bit_of(std::uint32_t port) noexcept { return std::uint64_t{1} << (port % 64); }
 
 } // namespace
 
 HypercallResult Xen::init() noexcept {
+    if (x86::xen_pv::is_active())
+        return {};
     const xen_abi::xen_add_to_physmap argument{xen_abi::DOMID_SELF, 0, xen_abi::XENMAPSPACE_shared_info, 0,
                                                x86::paging::phys_of_image(&shared_page) / kPageBytes};
     const auto result = xen_hypercall(Hypercall::memory_op, xen_abi::XENMEM_add_to_physmap, address_of(&argument));
@@ -53,14 +66,11 @@ HypercallResult Xen::init_this_cpu() noexcept {
     const auto vcpu = block.xen_vcpu_id;
     auto& slot = slots_[index(block.cpu)];
 
-    // For every vCPU, also the first 32, which have a place in the shared page: one rule, and vCPU 32 is not special.
-    const auto physical = x86::paging::phys_of_image(&vcpu_infos[index(block.cpu)]);
-    const xen_abi::vcpu_register_vcpu_info place{physical / kPageBytes,
-                                                 static_cast<std::uint32_t>(physical % kPageBytes), 0};
-    auto result = xen_hypercall(Hypercall::vcpu_op, xen_abi::VCPUOP_register_vcpu_info, raw(vcpu), address_of(&place));
+    HypercallResult result;
+    if (!slot.registered.load(std::memory_order_relaxed)) // else its starter did
+        result = register_vcpu_info(block.cpu);
     if (!result.ok())
         return result;
-    slot.registered.store(true, std::memory_order_release); // the area is Xen's when this is seen
 
     (void)steal_time::init_xen_this_cpu(vcpu);
 
@@ -71,6 +81,24 @@ HypercallResult Xen::init_this_cpu() noexcept {
     if (bind.port == 0 || bind.port >= xen_abi::kPorts)
         return {-1, {}};
     slot.port.store(bind.port, std::memory_order_release); // from here on this CPU may sleep and be kicked
+    return result;
+}
+
+// For every vCPU, also the first 32, which have a place in the shared page: one rule, and vCPU 32 is not special.
+HypercallResult Xen::register_vcpu_info(CpuId cpu) noexcept {
+    auto& info = vcpu_infos[index(cpu)].info;
+    const auto address = address_for_xen(&info);
+    const xen_abi::vcpu_register_vcpu_info place{address / kPageBytes, static_cast<std::uint32_t>(address % kPageBytes),
+                                                 0};
+    if (x86::xen_pv::is_active())
+        info.evtchn_upcall_mask = 1; // this is the interrupt mask there
+    const auto result = xen_hypercall(Hypercall::vcpu_op, xen_abi::VCPUOP_register_vcpu_info,
+                                      raw(x86::percpu_of(cpu).xen_vcpu_id), address_of(&place));
+    if (!result.ok())
+        return result;
+    if (x86::xen_pv::is_active())
+        x86::xen_pv::use_vcpu_info(cpu, &info);
+    slots_[index(cpu)].registered.store(true, std::memory_order_release); // the area is Xen's when this is seen
     return result;
 }
 
@@ -94,7 +122,7 @@ bool Xen::interrupted_since(std::uint64_t interrupts) noexcept {
     // there is no token, which is rare.
     if (x86::interrupts_enabled() || sync::KickTokens<Xen>::unspent(this_cpu()) != 0)
         return false;
-    return x86::lapic::highest_requested() != 0;
+    return x86::xen_pv::is_active() ? x86::xen_pv::upcall_pending() : x86::lapic::highest_requested() != 0;
 }
 
 void Xen::send(CpuId cpu) noexcept {

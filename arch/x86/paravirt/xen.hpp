@@ -48,6 +48,9 @@ struct Xen : Native {
     /// CPU only spins, and kicks to it go nowhere: it cannot be asleep.
     [[nodiscard]] static HypercallResult init_this_cpu() noexcept;
 
+    /// Gives Xen the vcpu_info of a CPU: the calling one, or one that does not run yet. Once each.
+    [[nodiscard]] static HypercallResult register_vcpu_info(CpuId cpu) noexcept;
+
     template <class Done>
     static void wait_unless(Done&& done) noexcept {
         auto& slot = slots_[index(this_cpu())];

@@ -15,13 +15,19 @@ namespace spinkick::paravirt::xen_abi {
 
 /// Numbers in RAX.
 enum class Hypercall : std::uint64_t {
+    set_trap_table = 0, ///< PV guests only, as mmu_update, update_va_mapping, set_segment_base and callback_op
+    mmu_update = 1,
     memory_op = 12,
+    update_va_mapping = 14,
     xen_version = 17,
     console_io = 18,
     vm_assist = 21,
     vcpu_op = 24,
+    set_segment_base = 25,
     sched_op = 29,
+    callback_op = 30,
     event_channel_op = 32,
+    physdev_op = 33,
     hvm_op = 34,
 };
 
@@ -70,6 +76,9 @@ inline constexpr std::uint64_t VCPUOP_initialise = 0;
 inline constexpr std::uint64_t VCPUOP_up = 1;
 inline constexpr std::uint64_t VCPUOP_is_up = 3;
 inline constexpr std::uint64_t VCPUOP_register_runstate_memory_area = 5;
+inline constexpr std::uint64_t VCPUOP_set_singleshot_timer = 8;
+inline constexpr std::uint64_t VCPUOP_stop_singleshot_timer = 9;
+inline constexpr std::uint64_t VCPUOP_send_nmi = 11;
 inline constexpr std::uint64_t VCPUOP_register_vcpu_info = 10;
 
 struct vcpu_register_vcpu_info {
@@ -115,6 +124,7 @@ inline constexpr std::uint32_t VCPU_HVM_MODE_64B = 1;
 
 // sched_op(command, pointer)
 inline constexpr std::uint64_t SCHEDOP_yield = 0;
+inline constexpr std::uint64_t SCHEDOP_block = 1;
 inline constexpr std::uint64_t SCHEDOP_shutdown = 2;
 inline constexpr std::uint64_t SCHEDOP_poll = 3;
 
@@ -123,6 +133,7 @@ struct sched_shutdown {
 };
 inline constexpr std::uint32_t SHUTDOWN_poweroff = 0;
 inline constexpr std::uint32_t SHUTDOWN_reboot = 1;
+inline constexpr std::uint32_t SHUTDOWN_crash = 3;
 
 struct sched_poll {
     std::uint64_t ports; ///< virtual address of 32-bit port numbers
@@ -134,6 +145,7 @@ static_assert(std::is_standard_layout_v<sched_poll> && sizeof(sched_poll) == 24)
 static_assert(offsetof(sched_poll, nr_ports) == 8 && offsetof(sched_poll, timeout) == 16);
 
 // event_channel_op(command, pointer)
+inline constexpr std::uint64_t EVTCHNOP_bind_virq = 1;
 inline constexpr std::uint64_t EVTCHNOP_close = 3;
 inline constexpr std::uint64_t EVTCHNOP_send = 4;
 inline constexpr std::uint64_t EVTCHNOP_bind_ipi = 7;
