@@ -32,8 +32,10 @@ bool acquire() noexcept {
     const clock::Deadline deadline(seconds(30));
     for (;;) {
         // Acquire: the writer before is done with the device. The load keeps waiters off the line while it is held.
-        if (locked.load(std::memory_order_relaxed) == 0 && locked.exchange(1, std::memory_order_acquire) == 0) return true;
-        if (broken.load(std::memory_order_relaxed) || deadline.passed()) return false;
+        if (locked.load(std::memory_order_relaxed) == 0 && locked.exchange(1, std::memory_order_acquire) == 0)
+            return true;
+        if (broken.load(std::memory_order_relaxed) || deadline.passed())
+            return false;
         x86::pause();
     }
 }
@@ -56,7 +58,8 @@ void use(Sink sink, const char* name) noexcept {
 const char* name() noexcept { return current_name; }
 
 void drain() noexcept {
-    if (current == to_uart) uart.drain();
+    if (current == to_uart)
+        uart.drain();
 }
 
 void break_lock() noexcept { broken.store(true, std::memory_order_relaxed); }
@@ -66,18 +69,21 @@ std::uint64_t lost_bytes() noexcept { return uart.lost(); }
 
 void console_write_line(std::string_view line) noexcept {
     namespace console = drivers::console;
-    if (console::current == nullptr) return;
+    if (console::current == nullptr)
+        return;
     auto& block = x86::percpu();
-    // An NMI, or a fault inside the driver, on the CPU that is writing: waiting for itself would be for ever. Its line goes
-    // out between two FIFO fills of the interrupted one; only a dying kernel gets here.
+    // An NMI, or a fault inside the driver, on the CPU that is writing: waiting for itself would be for ever. Its line
+    // goes out between two FIFO fills of the interrupted one; only a dying kernel gets here.
     const bool nested = block.console_held;
     const auto state = x86::disable_interrupts();
     block.console_held = true; // before the lock: a rescue between the two would leave it locked
     const bool owned = !nested && console::acquire();
     console::current(line);
     console::current("\n");
-    if (owned) console::locked.store(0, std::memory_order_release); // the device is free when this is seen
-    if (!nested) block.console_held = false;
+    if (owned)
+        console::locked.store(0, std::memory_order_release); // the device is free when this is seen
+    if (!nested)
+        block.console_held = false;
     x86::restore_interrupts(state);
 }
 

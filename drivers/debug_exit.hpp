@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// QEMU's isa-debug-exit at port 0xf4, the way in which a run tells the process outside how it ended (docs/report-format.md).
+// QEMU's isa-debug-exit at port 0xf4, the way in which a run tells the process outside how it ended
+// (docs/report-format.md).
 #pragma once
 
 #include <cstdint>

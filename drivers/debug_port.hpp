@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Port 0xe9: QEMU's debug console, and Xen's for every HVM and PVH domain. A read gives 0xe9 back where somebody listens.
+// Port 0xe9: QEMU's debug console, and Xen's for every HVM and PVH domain. A read gives 0xe9 back where somebody
+// listens.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ std::uint16_t port(std::uint16_t base, Offset offset) noexcept { return static_c
 bool Uart16550::init() noexcept {
     for (const std::uint8_t pattern : {std::uint8_t{0x5a}, std::uint8_t{0xa5}}) {
         x86::outb(port(base_, kScratch), pattern);
-        if (x86::inb(port(base_, kScratch)) != pattern) return false;
+        if (x86::inb(port(base_, kScratch)) != pattern)
+            return false;
     }
     x86::outb(port(base_, kInterruptEnable), 0);
     x86::outb(port(base_, kLineControl), 0x80); // divisor latch
@@ -45,7 +46,8 @@ bool Uart16550::init() noexcept {
 bool Uart16550::wait_for(std::uint8_t status_bit) noexcept {
     const auto bound = lost_ == 0 ? kPatientPolls : kImpatientPolls;
     for (std::uint32_t i = 0; i < bound; ++i) {
-        if ((x86::inb(port(base_, kLineStatus)) & status_bit) != 0) return true;
+        if ((x86::inb(port(base_, kLineStatus)) & status_bit) != 0)
+            return true;
         x86::pause();
     }
     return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A 16550 UART as output (National Semiconductor PC16550D). It may be absent, or present and never drained: it is probed by its
-// scratch register and every poll of its status is bounded.
+// A 16550 UART as output (National Semiconductor PC16550D). It may be absent, or present and never drained: it is
+// probed by its scratch register and every poll of its status is bounded.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class Uart16550 {
 
     /// Programs 115200 8n1 with FIFO. False if no UART answers at this port.
     [[nodiscard]] bool init() noexcept;
-    /// Writes all bytes, a FIFO's worth for each look at the status. Bytes that a full transmitter refuses beyond the bound are
-    /// counted as lost, and after the first loss the bound is short: a dead reader must not stop the run.
+    /// Writes all bytes, a FIFO's worth for each look at the status. Bytes that a full transmitter refuses beyond the
+    /// bound are counted as lost, and after the first loss the bound is short: a dead reader must not stop the run.
     void write(std::string_view bytes) noexcept;
     /// Waits, bounded, until the last bit has left: before the machine is switched off.
     void drain() noexcept;

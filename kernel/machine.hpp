@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The seam between the portable kernel and the machine below it. Everything that kernel/ may ask of a machine is here, in
-// clock.hpp and in console.hpp; arch/ implements it, once for machines with rings, IF and a local APIC, and again for a Xen PV
-// guest, which has none of them.
+// The seam between the portable kernel and the machine below it. Everything that kernel/ may ask of a machine is here,
+// in clock.hpp and in console.hpp; arch/ implements it, once for machines with rings, IF and a local APIC, and again
+// for a Xen PV guest, which has none of them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] std::uint32_t cpu_count() noexcept;
 /// CPUs that the machine's tables offer and this kernel has room for.
 [[nodiscard]] std::uint32_t cpus_found() noexcept;
-/// The nth online CPU, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot CPU.
+/// The nth online CPU, n < cpu_count(): an id may be missing in between if a CPU did not come up. The 0th is the boot
+/// CPU.
 [[nodiscard]] CpuId online_cpu(std::uint32_t n) noexcept;
 [[nodiscard]] CpuId this_cpu() noexcept;
 /// 48 KiB for what runs on a CPU to record into; whoever uses it first clears it.
@@ -52,8 +53,8 @@ struct SkewInfo {
 [[nodiscard]] SkewInfo skew_of(CpuId cpu) noexcept;
 /// One spin hint.
 void relax() noexcept;
-/// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts masked, so
-/// that an interrupt that makes it true cannot come between the look and the sleep.
+/// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts
+/// masked, so that an interrupt that makes it true cannot come between the look and the sleep.
 void idle_unless(bool (*done)(void*), void* argument) noexcept;
 [[nodiscard]] bool interrupts_enabled() noexcept;
 

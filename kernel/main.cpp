@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// From the loader to the verdict: a table of named steps. A step that cannot go on says why in one line, and the run ends as an
-// error.
+// From the loader to the verdict: a table of named steps. A step that cannot go on says why in one line, and the run
+// ends as an error.
 #include "kernel/boot_steps.hpp"
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
@@ -31,13 +31,14 @@ constexpr Step kSteps[] = {
 } // namespace
 } // namespace spinkick
 
-/// Called by boot/long_mode.S on the boot stack and the boot tables. `protocol` is one of BOOT_PROTOCOL_*, `information` the
-/// physical address that the loader handed over.
+/// Called by boot/long_mode.S on the boot stack and the boot tables. `protocol` is one of BOOT_PROTOCOL_*,
+/// `information` the physical address that the loader handed over.
 extern "C" [[noreturn]] void kernel_entry(std::uint32_t protocol, std::uint64_t information) noexcept {
     using namespace spinkick;
     steps::begin(protocol, information);
     for (const auto& step : kSteps) {
-        if (step.run()) continue;
+        if (step.run())
+            continue;
         log("spinkick: error: cannot go on after step \"%s\"", step.name);
         steps::end_with_error();
     }

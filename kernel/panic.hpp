@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The end of a run that cannot go on: one line with the reason, a backtrace with symbols, the running test, and the exit
-// device. No verdict follows, so the runner calls it a crash.
+// The end of a run that cannot go on: one line with the reason, a backtrace with symbols, the running test, and the
+// exit device. No verdict follows, so the runner calls it a crash.
 #pragma once
 
 namespace spinkick {

@@ -38,7 +38,8 @@ int memcmp(const void* left, const void* right, std::size_t count) noexcept {
     const auto* a = static_cast<const unsigned char*>(left);
     const auto* b = static_cast<const unsigned char*>(right);
     for (std::size_t i = 0; i < count; ++i)
-        if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
     return 0;
 }
 

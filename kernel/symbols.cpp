@@ -16,12 +16,14 @@ extern "C" const SymbolEntry symbol_table[], symbol_table_end[];
 extern "C" const char symbol_names[], text_end[];
 
 Symbol symbol_of(std::uint64_t address) noexcept {
-    if (address < KERNEL_BASE || address >= reinterpret_cast<std::uint64_t>(text_end)) return {};
+    if (address < KERNEL_BASE || address >= reinterpret_cast<std::uint64_t>(text_end))
+        return {};
     const auto offset = static_cast<std::uint32_t>(address - KERNEL_BASE);
     const SymbolEntry* found = nullptr;
     for (const auto* entry = symbol_table; entry != symbol_table_end && entry->offset <= offset; ++entry)
         found = entry;
-    if (found == nullptr) return {};
+    if (found == nullptr)
+        return {};
     return {symbol_names + found->name, offset - found->offset};
 }
 

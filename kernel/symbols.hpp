@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Names of the image's functions, for backtraces. The table is made from the first link by symbols.awk and put in by a second
-// one; text comes before it in the image, so that no address moves in between.
+// Names of the image's functions, for backtraces. The table is made from the first link by symbols.awk and put in by a
+// second one; text comes before it in the image, so that no address moves in between.
 #pragma once
 
 #include <cstdint>

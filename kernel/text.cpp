@@ -60,6 +60,10 @@ Length read_length(const char*& p) noexcept {
     }
 }
 
+constexpr bool kLp64 = sizeof(std::size_t) == sizeof(long) && sizeof(std::intmax_t) == sizeof(long) &&
+                       sizeof(std::ptrdiff_t) == sizeof(long);
+static_assert(kLp64, "l, z, j and t take the same argument");
+
 std::int64_t take_signed(Arguments& args, Length length) noexcept {
     switch (length) {
     case Length::char_:
@@ -67,14 +71,12 @@ std::int64_t take_signed(Arguments& args, Length length) noexcept {
     case Length::short_:
         return static_cast<short>(va_arg(args.list, int));
     case Length::long_:
-    case Length::size: // ssize_t has no portable name; it is as wide as long
-        return va_arg(args.list, long);
+    case Length::size: // its signed twin has no portable name
+    case Length::intmax:
+    case Length::ptrdiff:
+        return va_arg(args.list, long); // see kLp64
     case Length::long_long:
         return va_arg(args.list, long long);
-    case Length::intmax:
-        return va_arg(args.list, std::intmax_t);
-    case Length::ptrdiff:
-        return va_arg(args.list, std::ptrdiff_t);
     case Length::int_:
         break;
     }
@@ -88,15 +90,12 @@ std::uint64_t take_unsigned(Arguments& args, Length length) noexcept {
     case Length::short_:
         return static_cast<unsigned short>(va_arg(args.list, unsigned));
     case Length::long_:
-        return va_arg(args.list, unsigned long);
+    case Length::size:
+    case Length::intmax:
+    case Length::ptrdiff:
+        return va_arg(args.list, unsigned long); // see kLp64
     case Length::long_long:
         return va_arg(args.list, unsigned long long);
-    case Length::size:
-        return va_arg(args.list, std::size_t);
-    case Length::intmax:
-        return va_arg(args.list, std::uintmax_t);
-    case Length::ptrdiff:
-        return static_cast<std::uint64_t>(va_arg(args.list, std::ptrdiff_t));
     case Length::int_:
         break;
     }
@@ -227,9 +226,9 @@ bool put_conversion(TextBuffer& out, char conversion, const Conversion& how, Arg
 
 } // namespace
 
-void vformat(TextBuffer& out, const char* fmt, std::va_list list) noexcept {
-    Arguments args;
-    va_copy(args.list, list);
+void vformat(TextBuffer& out, const char* fmt, std::va_list args) noexcept {
+    Arguments taken;
+    va_copy(taken.list, args);
     const char* p = fmt;
     while (*p != '\0') {
         if (*p != '%') {
@@ -237,15 +236,15 @@ void vformat(TextBuffer& out, const char* fmt, std::va_list list) noexcept {
             continue;
         }
         const char* const start = p++;
-        const Conversion how = read_conversion(p, args);
-        if (*p == '\0' || !put_conversion(out, *p, how, args)) {
+        const Conversion how = read_conversion(p, taken);
+        if (*p == '\0' || !put_conversion(out, *p, how, taken)) {
             for (p = start; *p != '\0'; ++p)
                 out.append(*p);
             break;
         }
         ++p;
     }
-    va_end(args.list);
+    va_end(taken.list);
 }
 
 void format(TextBuffer& out, const char* fmt, ...) noexcept {

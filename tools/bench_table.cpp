@@ -163,7 +163,7 @@ Cells cells_of(const Row& row) {
             count_text(row.halts),
             count_text(row.kicks),
             count_text(row.spurious),
-            row.steal_ns ? human_time(*row.steal_ns) : "-",
+            row.steal_ns ? (*row.steal_ns == 0 ? "0" : human_time(*row.steal_ns)) : "-",
             std::to_string(row.per_second.size())};
 }
 
@@ -224,14 +224,17 @@ std::string legend(const std::vector<Table>& tables) {
     std::uint64_t skew = 0;
     bool skew_known = false;
     bool bounded = false;
+    bool floor = false;
     for (const Table& table : tables)
-        for (const Row& row : table.rows)
+        for (const Row& row : table.rows) {
+            floor = floor || row.lock.starts_with("null/");
             for (const auto* distribution : {&row.wait, &row.handoff})
                 if (*distribution) {
                     bounded = bounded || (*distribution)->bounded();
                     skew_known = skew_known || (*distribution)->skew();
                     skew = std::max(skew, (*distribution)->skew().value_or(0));
                 }
+        }
     std::string text =
         "  acquisitions/s: mean of the repetitions, stdev in % of it. share: part of all acquisitions that the\n"
         "  least and the most lucky vCPU got. Jain: fairness index, 1.000 is equal shares.\n"
@@ -240,6 +243,8 @@ std::string legend(const std::vector<Table>& tables) {
                        : ".\n";
     text += "  halts, kicks, spurious wake-ups (nothing to do after all) and steal (time in which the hypervisor ran\n"
             "  something else): sums over all repetitions. 1s = 1000ms = 1000000us. k, M, G: thousand, million, ...\n";
+    if (floor)
+        text += "  null locks nothing: what the measurement itself costs.\n";
     if (bounded)
         text += "  <: runs without histogram buckets; the largest percentile of any run.\n";
     return text;

@@ -128,7 +128,9 @@ std::string context_block(const Json& context, std::string_view runs, const Pain
     if (const std::string hash = text_in(context, "image_sha256"); hash.size() >= 12)
         image += ", sha256 " + printable(hash.substr(0, 12)) + "...";
     out += labelled("image", image);
-    out += labelled("lock", fmt::format("default {}: {}", field("default_lock"), field("default_lock_reason")));
+    const std::string backend = printable(text_in(context, "default_lock_backend"));
+    out += labelled("lock", fmt::format("default {}{}{}: {}", field("default_lock"), backend.empty() ? "" : "/",
+                                        backend, field("default_lock_reason")));
     if (const std::string backends = backends_of(context); !backends.empty())
         out += labelled("back ends", backends);
     std::string clock = fmt::format("{}, TSC {} kHz ({})", field("clock"), number("tsc_khz"), field("tsc_source"));

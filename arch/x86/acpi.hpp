@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The machine's tables, found and mapped: what acpi_tables.hpp parses. A table that is missing, damaged or cut is a line on the console
-// and a fallback (the boot CPU alone, no PM timer), never a fault.
+// The machine's tables, found and mapped: what acpi_tables.hpp parses. A table that is missing, damaged or cut is a
+// line on the console and a fallback (the boot CPU alone, no PM timer), never a fault.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Tables {
     ErrorText first_damage;
 };
 
-/// Reads them by way of `info`: the copy of the RSDP, its address, or a search of the BIOS area. `boot` is the boot CPU's own id, which
-/// becomes CPU 0 whatever the tables say.
+/// Reads them by way of `info`: the copy of the RSDP, its address, or a search of the BIOS area. `boot` is the boot
+/// CPU's own id, which becomes CPU 0 whatever the tables say.
 void read(const boot::BootInfo& info, ApicId boot, Tables& out) noexcept;
 
 } // namespace spinkick::x86::acpi

@@ -47,9 +47,9 @@ class RootTable {
   public:
     /// Which pointer of the RSDP led here: that decides the width of the entries, not the table's name.
     enum class Kind : std::uint8_t { rsdt, xsdt };
-    /// `bytes` is the whole table. After an error its entries are what can be believed, mostly none. A wrong name under a right
-    /// checksum is no error: Xen 4.17 builds a PVH dom0's XSDT from the host's, and on a host whose RSDP has none it copies the first
-    /// bytes of physical memory in its place.
+    /// `bytes` is the whole table. After an error its entries are what can be believed, mostly none. A wrong name under
+    /// a right checksum is no error: Xen 4.17 builds a PVH dom0's XSDT from the host's, and on a host whose RSDP has
+    /// none it copies the first bytes of physical memory in its place.
     [[nodiscard]] static RootTable parse(Bytes bytes, Kind kind, ErrorText& error) noexcept;
     [[nodiscard]] constexpr bool misnamed() const noexcept { return misnamed_; }
 

@@ -80,7 +80,8 @@ void write_to_xen(std::string_view bytes) noexcept { (void)drivers::xen_console:
 /// Loader data, by the boot tables: the low 4 GiB.
 std::optional<std::span<const std::byte>> map_for_parser(void*, std::uint64_t address, std::size_t size) noexcept {
     const auto* memory = paging::map_physical(address, size);
-    if (memory == nullptr) return std::nullopt;
+    if (memory == nullptr)
+        return std::nullopt;
     return std::span{static_cast<const std::byte*>(memory), size};
 }
 
@@ -101,7 +102,8 @@ bool start_by_xen(CpuId, ApicId id) noexcept {
     const auto vcpu = paravirt::xen_vcpu_of(id);
     const auto result = paravirt::start_xen_vcpu(vcpu, reinterpret_cast<std::uint64_t>(ap_upper_half),
                                                  paging::phys_of_image(boot_pml4), has_nx());
-    if (!result.ok()) log("smp: Xen vCPU %u: %s gives %lld", raw(vcpu), result.call, static_cast<long long>(result.error));
+    if (!result.ok())
+        log("smp: Xen vCPU %u: %s gives %lld", raw(vcpu), result.call, static_cast<long long>(result.error));
     return result.ok();
 }
 
@@ -119,7 +121,8 @@ void list_cpus() noexcept {
 void measure_skew() noexcept {
     for (std::uint32_t n = 1; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
-        if (!machine::start_work(cpu, {[](void*) { tsc::skew_follow(x86::this_cpu()); }, nullptr, nullptr})) continue;
+        if (!machine::start_work(cpu, {[](void*) { tsc::skew_follow(x86::this_cpu()); }, nullptr, nullptr}))
+            continue;
         tsc::skew_lead(cpu);
         const clock::Deadline deadline(seconds(3));
         while (!machine::is_idle(cpu) && !deadline.passed())
@@ -147,7 +150,8 @@ bool start_console() noexcept {
     if (on_xen()) {
         power::set_hypervisor_method(paravirt::xen_shutdown);
         // A dom0 may write to Xen's console; Xen keeps the UART from it.
-        if (drivers::xen_console::write("")) drivers::console::use(write_to_xen, "Xen console_io");
+        if (drivers::xen_console::write(""))
+            drivers::console::use(write_to_xen, "Xen console_io");
     }
     log("spinkick: boot: %s", protocol_name());
     return true;
@@ -159,9 +163,12 @@ bool read_boot_information() noexcept {
     const bool good = boot_protocol == BOOT_PROTOCOL_MULTIBOOT2
                           ? boot::read_multiboot2_info(boot_information, reader, info, error)
                           : boot::read_pvh_info(boot_information, reader, info, error);
-    if (!good) log("boot: %s", error.c_str()); // what was read before the damage may do
-    if (info.memory.empty() && on_xen()) return ask_xen_for_memory();
-    if (info.memory.empty()) log("boot: the loader gave no memory map");
+    if (!good)
+        log("boot: %s", error.c_str()); // what was read before the damage may do
+    if (info.memory.empty() && on_xen())
+        return ask_xen_for_memory();
+    if (info.memory.empty())
+        log("boot: the loader gave no memory map");
     return !info.memory.empty();
 }
 
@@ -199,13 +206,15 @@ bool read_tables() noexcept {
 bool start_clock() noexcept {
     const auto offered = paravirt::pvclock::frequency();
     if (!tsc::calibrate({offered.khz, offered.source}, tables.pm_timer_port))
-        log("clock: nothing tells the TSC frequency (no paravirtual clock, CPUID leaf, PM timer or PIT): times are by an assumed 1 GHz");
+        log("clock: nothing tells the TSC frequency (no paravirtual clock, CPUID leaf, PM timer or PIT): times are by "
+            "an assumed 1 GHz");
     return true;
 }
 
 bool start_interrupt_controller() noexcept {
     constexpr std::uint64_t kBaseMask = 0x000ffffffffff000;
-    if (!lapic::init(rdmsr(Msr::IA32_APIC_BASE) & kBaseMask)) return false;
+    if (!lapic::init(rdmsr(Msr::IA32_APIC_BASE) & kBaseMask))
+        return false;
     lapic::enable_this_cpu();
     lapic::calibrate_timer();
     return true;
@@ -217,15 +226,17 @@ bool start_processors() noexcept {
     const auto arena = low_memory::find_arena(info, wanted, smp::bytes_per_cpu());
     if (arena.size < smp::bytes_per_cpu()) {
         ErrorText error;
-        error.set("memory: %llu KiB usable, no room for the %llu KiB of one CPU's stacks: give the machine more (-m 32)",
-                  static_cast<unsigned long long>(info.memory.usable_bytes() / 1024),
-                  static_cast<unsigned long long>(smp::bytes_per_cpu() / 1024));
+        error.set(
+            "memory: %llu KiB usable, no room for the %llu KiB of one CPU's stacks: give the machine more (-m 32)",
+            static_cast<unsigned long long>(info.memory.usable_bytes() / 1024),
+            static_cast<unsigned long long>(smp::bytes_per_cpu() / 1024));
         verdict = test::report_bad_input(error.view());
         has_verdict = true;
         return false;
     }
     const auto placed = smp::place_cpus({cpu_ids.data(), cpu_count}, arena.base, arena.size);
-    if (placed < cpu_count) log("smp: memory for %u of %u CPUs", placed, cpu_count);
+    if (placed < cpu_count)
+        log("smp: memory for %u of %u CPUs", placed, cpu_count);
     smp::finish_boot_cpu();
 
     const auto trampoline = low_memory::find_trampoline_page(info);
@@ -256,7 +267,8 @@ bool run_tests() noexcept {
 }
 
 void end_with_error() noexcept {
-    if (!has_verdict) (void)test::report_bad_input("the machine cannot run this kernel: see the lines above");
+    if (!has_verdict)
+        (void)test::report_bad_input("the machine cannot run this kernel: see the lines above");
     machine::power_off(machine::Exit::error);
 }
 

@@ -34,10 +34,12 @@ struct CpuidResult {
 /// CPUID.0x80000001:EDX[20].
 [[nodiscard]] inline bool has_nx() noexcept { return (cpuid(0x80000001).edx >> 20) & 1; }
 
-/// This CPU's APIC id without asking the APIC: EDX of leaf 0xb where it has data, else leaf 1 EBX[31:24], which is 8 bits wide.
+/// This CPU's APIC id without asking the APIC: EDX of leaf 0xb where it has data, else leaf 1 EBX[31:24], which is 8
+/// bits wide.
 [[nodiscard]] inline ApicId initial_apic_id() noexcept {
     if (max_basic_leaf() >= 0xb)
-        if (const auto r = cpuid(0xb); r.ebx != 0) return ApicId{r.edx};
+        if (const auto r = cpuid(0xb); r.ebx != 0)
+            return ApicId{r.edx};
     return ApicId{cpuid(1).ebx >> 24};
 }
 
@@ -46,9 +48,12 @@ enum class Vendor : std::uint8_t { intel, amd, other };
 /// Read on the spot, never cached: it decides the hypercall instruction before anything else is set up.
 [[nodiscard]] inline Vendor vendor() noexcept {
     const auto r = cpuid(0);
-    if (r.ebx == 0x756e6547 && r.edx == 0x49656e69 && r.ecx == 0x6c65746e) return Vendor::intel; // "GenuineIntel"
-    if (r.ebx == 0x68747541 && r.edx == 0x69746e65 && r.ecx == 0x444d4163) return Vendor::amd;   // "AuthenticAMD"
-    if (r.ebx == 0x6f677948 && r.edx == 0x6e65476e && r.ecx == 0x656e6975) return Vendor::amd;   // "HygonGenuine"
+    if (r.ebx == 0x756e6547 && r.edx == 0x49656e69 && r.ecx == 0x6c65746e)
+        return Vendor::intel; // "GenuineIntel"
+    if (r.ebx == 0x68747541 && r.edx == 0x69746e65 && r.ecx == 0x444d4163)
+        return Vendor::amd; // "AuthenticAMD"
+    if (r.ebx == 0x6f677948 && r.edx == 0x6e65476e && r.ecx == 0x656e6975)
+        return Vendor::amd; // "HygonGenuine"
     return Vendor::other;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// kernel/test/environment.hpp on this machine: which back ends can run, and the record that says where a run took place.
+// kernel/test/environment.hpp on this machine: which back ends can run, and the record that says where a run took
+// place.
 #include "kernel/test/environment.hpp"
 
 #include <array>
@@ -14,13 +15,13 @@
 #include "arch/x86/smp.hpp"
 #include "arch/x86/tsc.hpp"
 #include "drivers/console.hpp"
-#include "version.hpp"
 #include "kernel/boot_steps.hpp"
 #include "kernel/json.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/options.hpp"
 #include "kernel/stress/workers.hpp"
 #include "kernel/sync/tuning.hpp"
+#include "version.hpp"
 
 namespace spinkick::test {
 namespace {
@@ -63,7 +64,8 @@ void add_hypervisors(JsonLine& json) noexcept {
     json.end();
     if (found.find(paravirt::HypervisorKind::kvm) != nullptr)
         json.number("kvm_features", found.kvm_features).number("kvm_hints", found.kvm_hints);
-    if (found.find(paravirt::HypervisorKind::xen) != nullptr) json.number("xen_version", found.xen_version);
+    if (found.find(paravirt::HypervisorKind::xen) != nullptr)
+        json.number("xen_version", found.xen_version);
 }
 
 void add_cpus(JsonLine& json) noexcept {
@@ -72,7 +74,8 @@ void add_cpus(JsonLine& json) noexcept {
     for (std::uint32_t n = 0; n < machine::cpu_count() && n < kMostIds; ++n) {
         const auto& block = percpu_of(machine::online_cpu(n));
         const bool xen = paravirt::hypervisors().find(paravirt::HypervisorKind::xen) != nullptr;
-        json.tuple(std::int64_t{raw(block.cpu)}, std::int64_t{raw(block.apic_id)}, xen ? std::int64_t{raw(block.xen_vcpu_id)} : -1);
+        json.tuple(std::int64_t{raw(block.cpu)}, std::int64_t{raw(block.apic_id)},
+                   xen ? std::int64_t{raw(block.xen_vcpu_id)} : -1);
     }
     json.end();
 }
@@ -82,8 +85,8 @@ void add_back_ends(JsonLine& json) noexcept {
         const char* name;
         Backend backend;
     };
-    constexpr std::array kBackends = {Named{"native", Backend::native}, Named{"ipi", Backend::ipi}, Named{"kvm", Backend::kvm},
-                                      Named{"xen", Backend::xen}};
+    constexpr std::array kBackends = {Named{"native", Backend::native}, Named{"ipi", Backend::ipi},
+                                      Named{"kvm", Backend::kvm}, Named{"xen", Backend::xen}};
     json.begin_object("backends");
     for (const auto& named : kBackends) {
         const auto reason = paravirt::unavailable_reason(named.backend);
@@ -92,7 +95,8 @@ void add_back_ends(JsonLine& json) noexcept {
     json.end();
     json.begin_object("kick");
     for (const auto& named : kBackends)
-        if (const auto transport = paravirt::kick_transport(named.backend); !transport.empty()) json.text(named.name, transport);
+        if (const auto transport = paravirt::kick_transport(named.backend); !transport.empty())
+            json.text(named.name, transport);
     json.end();
 }
 
@@ -137,7 +141,8 @@ void emit_context_record() noexcept {
         for (std::uint32_t n = 1; n < machine::cpu_count() && n < kMostIds; ++n) {
             const auto cpu = machine::online_cpu(n);
             const auto skew = tsc::skew_of(cpu);
-            if (!skew.measured) continue;
+            if (!skew.measured)
+                continue;
             JsonLine record(storage, "skew");
             record.number("cpu", raw(cpu)).number("skew_ticks", skew.ticks).number("error_ticks", skew.error_ticks);
             (void)record.emit();

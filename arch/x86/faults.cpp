@@ -17,7 +17,8 @@ constinit volatile bool endless = true; // the compiler must not see that the re
 [[gnu::noinline]] std::uint64_t recurse(std::uint64_t depth) noexcept {
     volatile std::uint64_t frame[32];
     frame[depth % 32] = depth;
-    if (!endless) return depth;
+    if (!endless)
+        return depth;
     return recurse(depth + 1) + frame[depth % 32]; // not a tail call: each level keeps its frame
 }
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// One instruction, one function. Names are the mnemonics of the manuals (Intel SDM volume 2, AMD APM volume 3). Every asm that
-// touches memory or orders it carries a "memory" clobber.
+// One instruction, one function. Names are the mnemonics of the manuals (Intel SDM volume 2, AMD APM volume 3). Every
+// asm that touches memory or orders it carries a "memory" clobber.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ inline void pause() noexcept { asm volatile("pause" ::: "memory"); }
 }
 
 /// STI and HLT back to back, at one address in the whole image: the shadow of STI holds interrupts off until HLT has
-/// started, so that an interrupt that came before ends the halt. An NMI in that shadow may let the interrupt in first; the
-/// NMI handler compares its return address with sti_hlt_at_hlt and steps over the HLT. Defined in entry.S.
+/// started, so that an interrupt that came before ends the halt. An NMI in that shadow may let the interrupt in first;
+/// the NMI handler compares its return address with sti_hlt_at_hlt and steps over the HLT. Defined in entry.S.
 extern "C" void sti_hlt() noexcept;
 extern "C" const char sti_hlt_at_hlt[];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The interrupt mask, as kernel/ sees it. On this side of the seam it is RFLAGS.IF; a Xen PV guest has an event mask instead.
+// The interrupt mask, as kernel/ sees it. On this side of the seam it is RFLAGS.IF; a Xen PV guest has an event mask
+// instead.
 #pragma once
 
 #include "arch/x86/insn.hpp"

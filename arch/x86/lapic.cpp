@@ -26,7 +26,8 @@ constinit std::uint64_t timer_ticks_per_ms = 0;
 std::uint32_t highest(Register first) noexcept {
     for (std::uint32_t i = 8; i-- > 0;) {
         const auto word = read(first, i);
-        if (word != 0) return i * 32 + (31 - static_cast<std::uint32_t>(__builtin_clz(word)));
+        if (word != 0)
+            return i * 32 + (31 - static_cast<std::uint32_t>(__builtin_clz(word)));
     }
     return 0;
 }
@@ -60,8 +61,10 @@ bool is_x2apic() noexcept { return page == nullptr; }
 void enable_this_cpu() noexcept {
     const auto base = rdmsr(Msr::IA32_APIC_BASE);
     // From "off" the manual allows x2APIC only by way of xAPIC (Intel SDM 3A 11.12.5).
-    if ((base & kBaseEnable) == 0) wrmsr(Msr::IA32_APIC_BASE, base | kBaseEnable);
-    if (is_x2apic() && (base & kBaseX2apic) == 0) wrmsr(Msr::IA32_APIC_BASE, base | kBaseEnable | kBaseX2apic);
+    if ((base & kBaseEnable) == 0)
+        wrmsr(Msr::IA32_APIC_BASE, base | kBaseEnable);
+    if (is_x2apic() && (base & kBaseX2apic) == 0)
+        wrmsr(Msr::IA32_APIC_BASE, base | kBaseEnable | kBaseX2apic);
     write(Register::LVT_TIMER, kLvtMasked | kVectorTimer);
     write(Register::LVT_LINT0, kLvtMasked);
     write(Register::LVT_LINT1, static_cast<std::uint32_t>(Delivery::nmi)); // the machine's NMI line
@@ -87,14 +90,16 @@ void send(ApicId target, Delivery delivery, std::uint8_t vector) noexcept {
         pause();
     write(Register::ICR_HIGH, raw(target) << 24);
     write(Register::ICR_LOW, low);
-    if (enabled) sti();
+    if (enabled)
+        sti();
 }
 
 void eoi() noexcept { write(Register::EOI, 0); }
 
 std::uint32_t read(Register reg, std::uint32_t i) noexcept {
     const auto offset = static_cast<std::uint32_t>(reg) + i * 0x10;
-    if (is_x2apic()) return static_cast<std::uint32_t>(rdmsr(Msr{static_cast<std::uint32_t>(Msr::IA32_X2APIC_BASE) + offset / 16}));
+    if (is_x2apic())
+        return static_cast<std::uint32_t>(rdmsr(Msr{static_cast<std::uint32_t>(Msr::IA32_X2APIC_BASE) + offset / 16}));
     return mmio_read32(page + offset / 4);
 }
 
@@ -112,13 +117,14 @@ void calibrate_timer() noexcept {
     write(Register::LVT_TIMER, kLvtMasked | kVectorTimer);
     const auto begin = clock::now();
     write(Register::TIMER_INITIAL, kFull);
-    while (clock::now() < begin + milliseconds(2))
+    while (clock::now() < begin + milliseconds(1))
         pause();
     const auto left = read(Register::TIMER_CURRENT);
     const auto elapsed = clock::now() - begin;
     write(Register::TIMER_INITIAL, 0);
     timer_ticks_per_ms = std::uint64_t{kFull - left} * 1'000'000 / elapsed.value;
-    if (timer_ticks_per_ms == 0) log("lapic: the timer does not count; the watchdog has no tick");
+    if (timer_ticks_per_ms == 0)
+        log("lapic: the timer does not count; the watchdog has no tick");
 }
 
 void set_periodic_timer(Nanoseconds period) noexcept { start_timer(period, kLvtPeriodic); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The local APIC in both modes (Intel SDM 3A chapter 11; AMD APM 2 chapter 16). x2APIC is used where CPUID offers it: ids above
-// 254 are reachable by nothing else, and under KVM an MSR write is the cheaper exit.
+// The local APIC in both modes (Intel SDM 3A chapter 11; AMD APM 2 chapter 16). x2APIC is used where CPUID offers it:
+// ids above 254 are reachable by nothing else, and under KVM an MSR write is the cheaper exit.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ enum class Register : std::uint32_t {
     TIMER_DIVIDE = 0x3e0,
 };
 
-/// ICR bits 10:8 (and 14 for INIT). REMRD is "remote read", which KVM uses internally for its kick: a guest that writes it to
-/// the ICR reaches the same code.
+/// ICR bits 10:8 (and 14 for INIT). REMRD is "remote read", which KVM uses internally for its kick: a guest that writes
+/// it to the ICR reaches the same code.
 enum class Delivery : std::uint32_t {
     fixed = 0x000,
     remote_read = 0x300,
@@ -40,8 +40,8 @@ enum class Delivery : std::uint32_t {
     startup = 0x600,
 };
 
-/// Vectors. The class (bits 7:4) is the priority: the kick has the highest, so that a waiter that raised TPR to 0xe0 lets in
-/// nothing else.
+/// Vectors. The class (bits 7:4) is the priority: the kick has the highest, so that a waiter that raised TPR to 0xe0
+/// lets in nothing else.
 inline constexpr std::uint8_t kVectorTimer = 0xd0;
 inline constexpr std::uint8_t kVectorCall = 0xd1;
 inline constexpr std::uint8_t kVectorTestLow = 0x40; ///< for tests: an ordinary device-like interrupt
@@ -58,8 +58,8 @@ void enable_this_cpu() noexcept;
 [[nodiscard]] bool is_x2apic() noexcept;
 [[nodiscard]] ApicId this_id() noexcept;
 
-/// Writes the ICR. `vector` is ignored by the deliveries that have none. Never waits for ever: xAPIC's delivery-status bit is
-/// polled a bounded number of times before the write.
+/// Writes the ICR. `vector` is ignored by the deliveries that have none. Never waits for ever: xAPIC's delivery-status
+/// bit is polled a bounded number of times before the write.
 void send(ApicId target, Delivery delivery, std::uint8_t vector) noexcept;
 void eoi() noexcept;
 

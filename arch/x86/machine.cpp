@@ -11,8 +11,8 @@
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/machine_steps.hpp"
-#include "arch/x86/percpu.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
+#include "arch/x86/percpu.hpp"
 #include "arch/x86/power.hpp"
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/smp.hpp"
@@ -48,7 +48,8 @@ constinit std::atomic<bool> stopping{false};
 constexpr std::uint8_t kHltOpcode = 0xf4;
 
 bool in_text(std::uint64_t address) noexcept {
-    return address >= reinterpret_cast<std::uint64_t>(text_begin) && address < reinterpret_cast<std::uint64_t>(text_end);
+    return address >= reinterpret_cast<std::uint64_t>(text_begin) &&
+           address < reinterpret_cast<std::uint64_t>(text_end);
 }
 
 void print_backtrace(std::uint64_t rip, std::uint64_t rbp) noexcept {
@@ -56,12 +57,15 @@ void print_backtrace(std::uint64_t rip, std::uint64_t rbp) noexcept {
     const auto& block = percpu();
     for (unsigned i = 0; i < kMaxFrames && in_text(rip); ++i) {
         const auto symbol = symbol_of(rip);
-        log("#   [%u] 0x%lx %.*s+0x%lx", i, rip, static_cast<int>(symbol.name.size()), symbol.name.data(), symbol.offset);
+        log("#   [%u] 0x%lx %.*s+0x%lx", i, rip, static_cast<int>(symbol.name.size()), symbol.name.data(),
+            symbol.offset);
         // Only frames on this CPU's main stack are followed; a wild RBP ends the trace, not the kernel.
-        if (rbp < block.stack_low || rbp + 16 > block.stack_high || (rbp & 7) != 0) break;
+        if (rbp < block.stack_low || rbp + 16 > block.stack_high || (rbp & 7) != 0)
+            break;
         const auto* frame = reinterpret_cast<const std::uint64_t*>(rbp);
         rip = frame[1];
-        if (frame[0] <= rbp) break;
+        if (frame[0] <= rbp)
+            break;
         rbp = frame[0];
     }
 }
@@ -79,7 +83,8 @@ void on_nmi(TrapFrame&) noexcept {
 }
 
 void on_timer(TrapFrame&) noexcept {
-    if (tick_function != nullptr) tick_function();
+    if (tick_function != nullptr)
+        tick_function();
 }
 
 void on_call(TrapFrame&) noexcept {} // its only work is to end the HLT of the idle loop
@@ -95,7 +100,8 @@ void run(const machine::Work& work) noexcept {
     const bool completed = run_rescuable(work.fn, work.argument, &context);
     block.rescue_context = outer;
     sti();
-    if (work.finished != nullptr) work.finished(work.argument, completed);
+    if (work.finished != nullptr)
+        work.finished(work.argument, completed);
 }
 
 [[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
@@ -105,7 +111,8 @@ void run(const machine::Work& work) noexcept {
             hlt();
     drivers::console::break_lock();
     log("PANIC: %.*s", static_cast<int>(reason.size()), reason.data());
-    log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::running_test_name().size()), test::running_test_name().data());
+    log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::running_test_name().size()),
+        test::running_test_name().data());
     print_backtrace(rip, rbp);
     stop_others();
     machine::power_off(machine::Exit::panic);
@@ -186,7 +193,8 @@ void send_test_interrupt(CpuId cpu) noexcept {
 }
 Tsc time_stamp() noexcept { return rdtsc_ordered(); }
 SkewInfo skew_of(CpuId cpu) noexcept {
-    if (cpu == CpuId{0}) return {0, 0, true};
+    if (cpu == CpuId{0})
+        return {0, 0, true};
     const auto skew = tsc::skew_of(cpu);
     return {skew.ticks, skew.error_ticks, skew.measured};
 }
@@ -195,13 +203,15 @@ bool interrupts_enabled() noexcept { return x86::interrupts_enabled(); }
 
 void idle_unless(bool (*done)(void*), void* argument) noexcept {
     cli();
-    if (!done(argument)) sti_hlt();
+    if (!done(argument))
+        sti_hlt();
     sti();
 }
 
 bool start_work(CpuId cpu, const Work& work) noexcept {
     auto& mailbox = mailboxes[index(cpu)];
-    if (mailbox.state.load(std::memory_order_acquire) != WorkState::idle) return false; // pairs with run()'s release
+    if (mailbox.state.load(std::memory_order_acquire) != WorkState::idle)
+        return false; // pairs with run()'s release
     mailbox.work = work;
     mailbox.state.store(WorkState::posted, std::memory_order_release); // the work above comes with it
     lapic::send(percpu_of(cpu).apic_id, lapic::Delivery::fixed, lapic::kVectorCall);
@@ -224,8 +234,10 @@ CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
     snapshot.request.store(request, std::memory_order_release);
     lapic::send(block.apic_id, lapic::Delivery::nmi, 0);
     const clock::Deadline deadline(span);
-    while (snapshot.answer.load(std::memory_order_acquire) != request) { // acquires the fields that come with the answer
-        if (deadline.passed()) return state;
+    while (snapshot.answer.load(std::memory_order_acquire) !=
+           request) { // acquires the fields that come with the answer
+        if (deadline.passed())
+            return state;
         pause();
     }
     state.answered = true;

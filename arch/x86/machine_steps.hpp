@@ -13,7 +13,8 @@ struct Tables;
 
 namespace machine_steps {
 
-/// Registers this CPU with whatever hypervisor there is (steal time, vcpu_info ...). Each CPU, once, before it is online.
+/// Registers this CPU with whatever hypervisor there is (steal time, vcpu_info ...). Each CPU, once, before it is
+/// online.
 void init_this_cpu() noexcept;
 
 /// Timer, call and NMI handlers of machine.cpp; boot CPU, once.

@@ -17,7 +17,8 @@ namespace spinkick::x86::paging {
 namespace {
 
 constexpr std::uint64_t kPresent = kEntryPresent, kWritable = kEntryWritable;
-constexpr std::uint64_t kWriteThrough = 1u << 3, kCacheDisable = 1u << 4; // PAT entry 3: uncached in every PAT of a boot
+constexpr std::uint64_t kWriteThrough = 1u << 3,
+                        kCacheDisable = 1u << 4; // PAT entry 3: uncached in every PAT of a boot
 constexpr std::uint64_t kAddressMask = 0x000ffffffffff000;
 constexpr std::uint64_t kBootMapBytes = 4ull << 30;
 constexpr std::size_t kPoolPages = 96;
@@ -26,7 +27,8 @@ struct alignas(kPageBytes) Table {
     std::array<std::uint64_t, 512> entries{};
 };
 
-// Tables live in the image, so that their physical address is a subtraction and no table needs another one to be reached.
+// Tables live in the image, so that their physical address is a subtraction and no table needs another one to be
+// reached.
 [[gnu::section(".bss.page_aligned")]] constinit Table root{};
 [[gnu::section(".bss.page_aligned")]] constinit std::array<Table, kPoolPages> pool{};
 constinit std::size_t pool_used = 0;
@@ -36,13 +38,15 @@ constinit std::uint64_t no_execute = 0;
 
 Table* table_at(std::uint64_t entry) noexcept { return reinterpret_cast<Table*>((entry & kAddressMask) + KERNEL_BASE); }
 
-/// The level 1 entry for an address; builds the levels above it if `create`. nullptr if one is missing or the pool is empty.
+/// The level 1 entry for an address; builds the levels above it if `create`. nullptr if one is missing or the pool is
+/// empty.
 std::uint64_t* walk(std::uint64_t address, bool create) noexcept {
     Table* table = &root;
     for (unsigned shift = 39; shift > 12; shift -= 9) {
         auto& entry = table->entries[(address >> shift) & 511];
         if ((entry & kPresent) == 0) {
-            if (!create) return nullptr;
+            if (!create)
+                return nullptr;
             if (pool_used == kPoolPages) {
                 log("paging: all %zu table pages in use, cannot map 0x%lx", kPoolPages, address);
                 return nullptr;
@@ -64,13 +68,18 @@ void map_image(const char* begin, const char* end, Access access) noexcept {
 
 bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access access, Cache cache) noexcept {
     auto* entry = walk(virtual_address, true);
-    if (entry == nullptr) return false;
+    if (entry == nullptr)
+        return false;
     std::uint64_t bits = (physical & kAddressMask) | kPresent;
-    if (access == Access::read_write) bits |= kWritable;
-    if (access != Access::read_execute) bits |= no_execute;
-    if (cache == Cache::uncached) bits |= kWriteThrough | kCacheDisable;
+    if (access == Access::read_write)
+        bits |= kWritable;
+    if (access != Access::read_execute)
+        bits |= no_execute;
+    if (cache == Cache::uncached)
+        bits |= kWriteThrough | kCacheDisable;
     *entry = bits;
-    if (final_tables) invlpg(virtual_address);
+    if (final_tables)
+        invlpg(virtual_address);
     return true;
 }
 
@@ -101,7 +110,8 @@ bool is_final() noexcept { return final_tables; }
 
 void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache) noexcept {
     if (!final_tables) {
-        if (physical >= kBootMapBytes || bytes > kBootMapBytes - physical) return nullptr;
+        if (physical >= kBootMapBytes || bytes > kBootMapBytes - physical)
+            return nullptr;
         return reinterpret_cast<void*>(physical);
     }
     const auto first = physical & ~(kPageBytes - 1);
@@ -113,7 +123,8 @@ void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache) noexc
     }
     const auto base = window_next;
     for (std::uint64_t i = 0; i < pages; ++i)
-        if (!map_page(base + i * kPageBytes, first + i * kPageBytes, Access::read_write, cache)) return nullptr;
+        if (!map_page(base + i * kPageBytes, first + i * kPageBytes, Access::read_write, cache))
+            return nullptr;
     window_next += pages * kPageBytes;
     return reinterpret_cast<void*>(base + (physical - first));
 }

@@ -30,9 +30,9 @@ void init() noexcept;
 /// True once init() has run: loader data must then be mapped before it is read.
 [[nodiscard]] bool is_final() noexcept;
 
-/// Maps [physical, physical + bytes) somewhere in the physical window and returns the virtual address of `physical`; nullptr
-/// if the window or the pool of table pages is used up (said on the console). Before init() it answers from the boot tables
-/// (low 4 GiB). Mappings stay.
+/// Maps [physical, physical + bytes) somewhere in the physical window and returns the virtual address of `physical`;
+/// nullptr if the window or the pool of table pages is used up (said on the console). Before init() it answers from the
+/// boot tables (low 4 GiB). Mappings stay.
 [[nodiscard]] void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache = Cache::write_back) noexcept;
 /// Maps one page at a given virtual address; false if the pool of table pages is used up.
 [[nodiscard]] bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access access, Cache cache) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// One block per CPU, found by the GS base. Counters in it are bumped by one instruction relative to GS, which an interrupt of
-// this CPU cannot split; other CPUs only read them.
+// One block per CPU, found by the GS base. Counters in it are bumped by one instruction relative to GS, which an
+// interrupt of this CPU cannot split; other CPUs only read them.
 #pragma once
 
 #include <array>
@@ -34,13 +34,13 @@ struct alignas(64) PerCpu {
     CpuId cpu{};
     ApicId apic_id{};
     XenVcpuId xen_vcpu_id{};
-    std::uint32_t nmi_depth = 0;       ///< above 0: in NMI context
-    std::uint32_t interrupt_depth = 0; ///< above 0: in an interrupt handler
-    bool console_held = false;         ///< this CPU writes a console line: it must not be thrown out now
-    std::uint64_t interrupts = 0;      ///< interrupts taken
-    std::uint64_t stray_interrupts = 0; ///< interrupts of a vector without handler
+    std::uint32_t nmi_depth = 0;             ///< above 0: in NMI context
+    std::uint32_t interrupt_depth = 0;       ///< above 0: in an interrupt handler
+    bool console_held = false;               ///< this CPU writes a console line: it must not be thrown out now
+    std::uint64_t interrupts = 0;            ///< interrupts taken
+    std::uint64_t stray_interrupts = 0;      ///< interrupts of a vector without handler
     RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
-    std::uint64_t hlt_fixups = 0;      ///< NMIs that came between STI and HLT and were stepped over
+    std::uint64_t hlt_fixups = 0;            ///< NMIs that came between STI and HLT and were stepped over
     std::array<std::uint64_t, sync::kLockEvents> events{};
 
     /// Kicks that were sent to this CPU and not yet taken by a wait. On a line of its own: others write it.

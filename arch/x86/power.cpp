@@ -28,7 +28,8 @@ void triple_fault() noexcept {
 void off(std::uint8_t exit_value) noexcept {
     cli();
     drivers::debug_exit(exit_value);
-    if (hypervisor_method != nullptr) hypervisor_method(exit_value);
+    if (hypervisor_method != nullptr)
+        hypervisor_method(exit_value);
     triple_fault();
 }
 

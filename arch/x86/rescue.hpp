@@ -20,7 +20,8 @@ static_assert(offsetof(RescueContext, rsp) == 0 && offsetof(RescueContext, armed
 /// Calls fn(argument). True if it returned; false if this CPU was rescued out of it.
 extern "C" bool run_rescuable(void (*fn)(void*), void* argument, RescueContext* context);
 
-/// Asks `cpu` by NMI to leave its body. It may have to be asked again: a CPU that holds the console lock does not leave.
+/// Asks `cpu` by NMI to leave its body. It may have to be asked again: a CPU that holds the console lock does not
+/// leave.
 void rescue(CpuId cpu) noexcept;
 
 } // namespace spinkick::x86

@@ -31,8 +31,8 @@ namespace {
 
 using paging::kPageBytes;
 
-// One CPU's slice of the arena window, in pages. A page between two stacks is never mapped: running over an end is a #PF or a
-// #DF on a stack of its own, not a neighbour's data.
+// One CPU's slice of the arena window, in pages. A page between two stacks is never mapped: running over an end is a
+// #PF or a #DF on a stack of its own, not a neighbour's data.
 constexpr std::uint64_t kSlotPages = 32;
 struct Piece {
     std::uint64_t first, pages;
@@ -52,8 +52,12 @@ constinit PerCpu boot_block{};
 constinit std::array<PerCpu*, kMaxCpus> blocks{&boot_block};
 constinit std::atomic<std::uint32_t> online{1};
 
-constexpr std::uint64_t slot_base(CpuId cpu) noexcept { return paging::kArenaBase + index(cpu) * kSlotPages * kPageBytes; }
-constexpr std::uint64_t top_of(CpuId cpu, Piece piece) noexcept { return slot_base(cpu) + (piece.first + piece.pages) * kPageBytes; }
+constexpr std::uint64_t slot_base(CpuId cpu) noexcept {
+    return paging::kArenaBase + index(cpu) * kSlotPages * kPageBytes;
+}
+constexpr std::uint64_t top_of(CpuId cpu, Piece piece) noexcept {
+    return slot_base(cpu) + (piece.first + piece.pages) * kPageBytes;
+}
 
 descriptors::IstStacks ist_stacks(CpuId cpu) noexcept {
     return {top_of(cpu, kNmiStack), top_of(cpu, kDoubleFaultStack), top_of(cpu, kMachineCheckStack)};
@@ -106,13 +110,14 @@ std::span<std::byte> scratch_of(CpuId cpu) noexcept {
 std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::uint64_t arena_bytes) noexcept {
     std::uint32_t placed = 0;
     for (const auto id : ids) {
-        if (placed == kMaxCpus || arena_bytes < bytes_per_cpu()) break;
+        if (placed == kMaxCpus || arena_bytes < bytes_per_cpu())
+            break;
         const CpuId cpu{placed};
         auto physical = arena;
         for (const auto& piece : kPieces)
             for (std::uint64_t i = 0; i < piece.pages; ++i, physical += kPageBytes)
-                if (!paging::map_page(slot_base(cpu) + (piece.first + i) * kPageBytes, physical, paging::Access::read_write,
-                                      paging::Cache::write_back))
+                if (!paging::map_page(slot_base(cpu) + (piece.first + i) * kPageBytes, physical,
+                                      paging::Access::read_write, paging::Cache::write_back))
                     return placed;
         arena += bytes_per_cpu();
         arena_bytes -= bytes_per_cpu();
@@ -141,11 +146,13 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
     const auto begin = clock::now();
     if (start != nullptr) {
         for (std::uint32_t cpu = 1; cpu < count; ++cpu)
-            if (!start(CpuId{cpu}, blocks[cpu]->apic_id)) log("smp: CPU %u could not be started by the hypervisor", cpu);
+            if (!start(CpuId{cpu}, blocks[cpu]->apic_id))
+                log("smp: CPU %u could not be started by the hypervisor", cpu);
         (void)wait_for_all(count, seconds(5));
     } else if (count > 1 && trampoline_physical != 0) {
         auto* page = static_cast<std::byte*>(paging::map_physical(trampoline_physical, kPageBytes));
-        if (page == nullptr) return result;
+        if (page == nullptr)
+            return result;
         static constinit std::array<std::byte, kPageBytes> saved{};
         __builtin_memcpy(saved.data(), page, kPageBytes); // the page may be the firmware's: it gets its content back
         __builtin_memcpy(page, trampoline_begin, static_cast<std::size_t>(trampoline_end - trampoline_begin));
@@ -167,7 +174,8 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
             lapic::send(blocks[cpu]->apic_id, lapic::Delivery::startup, vector);
         if (!wait_for_all(count, milliseconds(200 + 10 * count))) {
             for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
-                if (has_arrived(cpu)) continue;
+                if (has_arrived(cpu))
+                    continue;
                 ++result.retried;
                 lapic::send(blocks[cpu]->apic_id, lapic::Delivery::startup, vector);
             }
@@ -176,8 +184,10 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
         __builtin_memcpy(page, saved.data(), kPageBytes);
     }
     for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
-        if (has_arrived(cpu)) continue;
-        if (result.missing < result.missing_ids.size()) result.missing_ids[result.missing] = blocks[cpu]->apic_id;
+        if (has_arrived(cpu))
+            continue;
+        if (result.missing < result.missing_ids.size())
+            result.missing_ids[result.missing] = blocks[cpu]->apic_id;
         ++result.missing;
     }
     result.online = online.load(std::memory_order_acquire);
@@ -190,7 +200,8 @@ std::uint32_t placed_count() noexcept { return ap_entry_count; }
 CpuId online_cpu(std::uint32_t n) noexcept {
     std::uint32_t seen = 0;
     for (std::uint32_t cpu = 0; cpu < ap_entry_count; ++cpu)
-        if (has_arrived(cpu) && seen++ == n) return CpuId{cpu};
+        if (has_arrived(cpu) && seen++ == n)
+            return CpuId{cpu};
     return CpuId{0};
 }
 

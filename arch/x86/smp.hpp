@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Bringing up the application processors and giving them work (Intel SDM 3A 8.4; INIT-SIPI to all at once, one retry, then the
-// run goes on without the missing ones, by name).
+// Bringing up the application processors and giving them work (Intel SDM 3A 8.4; INIT-SIPI to all at once, one retry,
+// then the run goes on without the missing ones, by name).
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ static_assert(sizeof(ApEntry) == AP_ENTRY_BYTES && offsetof(ApEntry, apic_id) ==
 
 /// What a bring-up came to.
 struct BringUp {
-    std::uint32_t found = 1;   ///< CPUs that the machine's tables offer, the boot CPU included
+    std::uint32_t found = 1; ///< CPUs that the machine's tables offer, the boot CPU included
     std::uint32_t online = 1;
     std::uint32_t retried = 0; ///< APs that came only after the second SIPI
     std::uint32_t missing = 0; ///< APs that did not come
@@ -40,9 +40,10 @@ struct BringUp {
 
 /// Gives the boot CPU its per-CPU block; before anything else uses GS.
 void init_boot_cpu_block() noexcept;
-/// Takes stacks and blocks from `arena`, a physical range of usable memory, for CPU 0 and for as many of `ids` as fit; maps them
-/// with guard pages. Returns how many CPUs have room.
-[[nodiscard]] std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::uint64_t arena_bytes) noexcept;
+/// Takes stacks and blocks from `arena`, a physical range of usable memory, for CPU 0 and for as many of `ids` as fit;
+/// maps them with guard pages. Returns how many CPUs have room.
+[[nodiscard]] std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena,
+                                       std::uint64_t arena_bytes) noexcept;
 /// Bytes of physical memory one CPU takes from the arena.
 [[nodiscard]] std::uint64_t bytes_per_cpu() noexcept;
 /// Memory for whatever runs on a CPU, for measurements: taken from the arena, so that the image stays small.
@@ -52,11 +53,12 @@ void init_boot_cpu_block() noexcept;
 /// Loads descriptors with the arena's stacks on the boot CPU.
 void finish_boot_cpu() noexcept;
 
-/// How an AP is made to run: INIT and SIPI by the local APIC, or a hypervisor's call. Returns false if it could not even be asked.
+/// How an AP is made to run: INIT and SIPI by the local APIC, or a hypervisor's call. Returns false if it could not
+/// even be asked.
 using StartMethod = bool (*)(CpuId cpu, ApicId id) noexcept;
 
-/// Starts CPUs 1..count-1 and waits for them, bounded. `trampoline_page` is a free page below 1 MiB; 0 if there is none, then
-/// only `start` can work.
+/// Starts CPUs 1..count-1 and waits for them, bounded. `trampoline_page` is a free page below 1 MiB; 0 if there is
+/// none, then only `start` can work.
 [[nodiscard]] BringUp start_all(std::uint32_t count, std::uint64_t trampoline_page, StartMethod start) noexcept;
 
 [[nodiscard]] std::uint32_t online_count() noexcept;

@@ -52,17 +52,45 @@ constinit std::array<Gate, 256> idt{};
 constinit std::array<Slot, 256> slots{};
 constinit InterruptHandler nmi_handler = nullptr;
 
-constexpr std::array<const char*, 32> kNames = {
-    "#DE divide error", "#DB debug", "NMI", "#BP breakpoint", "#OF overflow", "#BR bound range", "#UD invalid opcode",
-    "#NM device not available", "#DF double fault", "coprocessor segment overrun", "#TS invalid TSS", "#NP segment not present",
-    "#SS stack fault", "#GP general protection", "#PF page fault", "reserved", "#MF x87", "#AC alignment check",
-    "#MC machine check", "#XM SIMD", "#VE virtualization", "#CP control protection", "reserved", "reserved", "reserved",
-    "reserved", "reserved", "reserved", "#HV hypervisor injection", "#VC VMM communication", "#SX security", "reserved"};
+constexpr std::array<const char*, 32> kNames = {"#DE divide error",
+                                                "#DB debug",
+                                                "NMI",
+                                                "#BP breakpoint",
+                                                "#OF overflow",
+                                                "#BR bound range",
+                                                "#UD invalid opcode",
+                                                "#NM device not available",
+                                                "#DF double fault",
+                                                "coprocessor segment overrun",
+                                                "#TS invalid TSS",
+                                                "#NP segment not present",
+                                                "#SS stack fault",
+                                                "#GP general protection",
+                                                "#PF page fault",
+                                                "reserved",
+                                                "#MF x87",
+                                                "#AC alignment check",
+                                                "#MC machine check",
+                                                "#XM SIMD",
+                                                "#VE virtualization",
+                                                "#CP control protection",
+                                                "reserved",
+                                                "reserved",
+                                                "reserved",
+                                                "reserved",
+                                                "reserved",
+                                                "reserved",
+                                                "#HV hypervisor injection",
+                                                "#VC VMM communication",
+                                                "#SX security",
+                                                "reserved"};
 
 bool fix_up(TrapFrame& frame) noexcept {
-    if (frame.vector != kUd && frame.vector != kGp && frame.vector != kPf) return false;
+    if (frame.vector != kUd && frame.vector != kGp && frame.vector != kPf)
+        return false;
     for (const auto* fixup = fixups_begin; fixup != fixups_end; ++fixup) {
-        if (fixup->instruction != frame.rip) continue;
+        if (fixup->instruction != frame.rip)
+            continue;
         frame.rax = frame.vector;
         frame.rdx = frame.vector == kPf ? read_cr2() : 0;
         frame.rip = fixup->landing;
@@ -73,7 +101,8 @@ bool fix_up(TrapFrame& frame) noexcept {
 
 void take_snapshot(PerCpu& block, const TrapFrame& frame) noexcept {
     const auto request = block.snapshot.request.load(std::memory_order_acquire); // pairs with the asker's release
-    if (block.snapshot.answer.load(std::memory_order_relaxed) == request) return;
+    if (block.snapshot.answer.load(std::memory_order_relaxed) == request)
+        return;
     block.snapshot.rip = frame.rip;
     block.snapshot.rflags = frame.rflags;
     block.snapshot.rsp = frame.rsp;
@@ -86,7 +115,8 @@ void take_snapshot(PerCpu& block, const TrapFrame& frame) noexcept {
 
 /// Sends this CPU back to where its test body was called, if it is in one and does not hold the console.
 void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
-    if (block.rescue_context == nullptr || block.rescue_context->armed == 0 || block.console_held) return;
+    if (block.rescue_context == nullptr || block.rescue_context->armed == 0 || block.console_held)
+        return;
     block.rescue.store(false, std::memory_order_relaxed); // read by this CPU's NMIs only
     block.interrupt_depth = 0;
     while (lapic::highest_in_service() != 0)
@@ -107,9 +137,11 @@ void handle_nmi(TrapFrame& frame) noexcept {
         ++block.hlt_fixups;
     }
     take_snapshot(block, frame);
-    if (nmi_handler != nullptr) nmi_handler(frame);
+    if (nmi_handler != nullptr)
+        nmi_handler(frame);
     --block.nmi_depth;
-    if (block.rescue.load(std::memory_order_acquire)) leave_body(block, frame); // pairs with rescue()'s release
+    if (block.rescue.load(std::memory_order_acquire))
+        leave_body(block, frame); // pairs with rescue()'s release
 }
 
 } // namespace
@@ -121,11 +153,14 @@ void rescue(CpuId cpu) noexcept {
 }
 
 extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
-    if (frame->vector == kNmi) return handle_nmi(*frame);
+    if (frame->vector == kNmi)
+        return handle_nmi(*frame);
     if (frame->vector < kFirstInterrupt) {
-        if (fix_up(*frame)) return;
+        if (fix_up(*frame))
+            return;
         auto& slot = slots[frame->vector];
-        if (slot.handler != nullptr) return slot.handler(*frame);
+        if (slot.handler != nullptr)
+            return slot.handler(*frame);
         char text[120];
         TextBuffer reason(text);
         format(reason, "%s, error code 0x%lx at RIP 0x%lx", kNames[frame->vector], frame->error_code, frame->rip);
@@ -133,14 +168,16 @@ extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
     }
     auto& block = percpu();
     ++block.interrupts;
-    if (frame->vector == lapic::kVectorSpurious) return; // has no EOI (Intel SDM 3A 11.9)
+    if (frame->vector == lapic::kVectorSpurious)
+        return; // has no EOI (Intel SDM 3A 11.9)
     ++block.interrupt_depth;
     const auto slot = slots[frame->vector];
     if (slot.handler != nullptr)
         slot.handler(*frame);
     else
         ++block.stray_interrupts;
-    if (slot.needs_eoi) lapic::eoi();
+    if (slot.needs_eoi)
+        lapic::eoi();
     --block.interrupt_depth;
 }
 
@@ -150,12 +187,18 @@ void init() noexcept {
     for (std::size_t vector = 0; vector < idt.size(); ++vector) {
         const auto address = reinterpret_cast<std::uint64_t>(trap_stubs) + vector * kStubBytes;
         auto ist = descriptors::Ist::none;
-        if (vector == kNmi) ist = descriptors::Ist::nmi;
-        if (vector == kDf) ist = descriptors::Ist::double_fault;
-        if (vector == kMc) ist = descriptors::Ist::machine_check;
-        idt[vector] = {static_cast<std::uint16_t>(address),       SELECTOR_CODE64,
-                       static_cast<std::uint8_t>(ist),            kInterruptGate,
-                       static_cast<std::uint16_t>(address >> 16), static_cast<std::uint32_t>(address >> 32),
+        if (vector == kNmi)
+            ist = descriptors::Ist::nmi;
+        if (vector == kDf)
+            ist = descriptors::Ist::double_fault;
+        if (vector == kMc)
+            ist = descriptors::Ist::machine_check;
+        idt[vector] = {static_cast<std::uint16_t>(address),
+                       SELECTOR_CODE64,
+                       static_cast<std::uint8_t>(ist),
+                       kInterruptGate,
+                       static_cast<std::uint16_t>(address >> 16),
+                       static_cast<std::uint32_t>(address >> 32),
                        0};
     }
 }
@@ -165,7 +208,9 @@ void load_this_cpu() noexcept {
     asm volatile("lidt %0" ::"m"(pointer) : "memory");
 }
 
-void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi) noexcept { slots[vector] = {handler, needs_eoi}; }
+void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi) noexcept {
+    slots[vector] = {handler, needs_eoi};
+}
 void set_nmi_handler(InterruptHandler handler) noexcept { nmi_handler = handler; }
 
 } // namespace traps
@@ -179,7 +224,8 @@ std::optional<std::uint64_t> rdmsr_safe(Msr msr) noexcept {
                  : "=a"(low), "=d"(high), "+r"(faulted)
                  : "c"(static_cast<std::uint32_t>(msr))
                  : "memory", "cc");
-    if (faulted != 0) return std::nullopt;
+    if (faulted != 0)
+        return std::nullopt;
     return (high << 32) | (low & 0xffffffff);
 }
 

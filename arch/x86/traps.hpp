@@ -10,7 +10,8 @@
 
 namespace spinkick::x86 {
 
-/// What the stubs in entry.S push, lowest address first; the upper part is the processor's own frame (Intel SDM 3A 6.14).
+/// What the stubs in entry.S push, lowest address first; the upper part is the processor's own frame (Intel SDM
+/// 3A 6.14).
 struct TrapFrame {
     std::uint64_t r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
     std::uint64_t vector, error_code;
@@ -18,8 +19,8 @@ struct TrapFrame {
 };
 static_assert(sizeof(TrapFrame) == 22 * 8, "entry.S pushes 15 registers and two words onto the processor's five");
 
-/// Handler of an interrupt vector. Runs with interrupts masked, on the stack of what it interrupted; the dispatcher has not sent
-/// the EOI yet and sends it afterwards.
+/// Handler of an interrupt vector. Runs with interrupts masked, on the stack of what it interrupted; the dispatcher has
+/// not sent the EOI yet and sends it afterwards.
 using InterruptHandler = void (*)(TrapFrame&) noexcept;
 
 /// Prints the registers of the frame, then ends like machine::die().
@@ -30,7 +31,8 @@ namespace traps {
 void init() noexcept;
 /// Loads the IDT on this CPU.
 void load_this_cpu() noexcept;
-/// Installs a handler for a vector from 32 on. Replaces the one before; nullptr removes it (a stray interrupt is then counted).
+/// Installs a handler for a vector from 32 on. Replaces the one before; nullptr removes it (a stray interrupt is then
+/// counted).
 void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi = true) noexcept;
 /// Handler that runs in NMI context for every NMI, after the snapshot and rescue work; nullptr for none.
 void set_nmi_handler(InterruptHandler handler) noexcept;

@@ -27,7 +27,8 @@ constinit std::array<Skew, kMaxCpus> skews{};
 
 constexpr std::uint64_t kSkewOver = ~0ull;
 
-// One exchange of the skew measurement: the leader writes an odd turn, the follower answers with its counter and an even one.
+// One exchange of the skew measurement: the leader writes an odd turn, the follower answers with its counter and an
+// even one.
 constinit std::atomic<std::uint64_t> turn{0};
 constinit std::atomic<std::uint64_t> answer{0};
 
@@ -57,25 +58,28 @@ std::uint64_t from_cpuid() noexcept {
 }
 
 std::uint64_t from_pm_timer(std::uint16_t port) noexcept {
-    constexpr std::uint32_t kSpan = kPmTimerHz * 4 / 1000; // 4 ms
+    constexpr std::uint32_t kSpan = kPmTimerHz * 2 / 1000; // 2 ms
     const auto first = inl(port) & kPmTimerMask;
-    if (first == (inl(port) & kPmTimerMask) && first == kPmTimerMask) return 0; // reads all ones: no timer there
+    if (first == (inl(port) & kPmTimerMask) && first == kPmTimerMask)
+        return 0; // reads all ones: no timer there
     const auto begin = rdtsc_ordered();
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; passed < kSpan && i < kPollBound; ++i)
         passed = ((inl(port) & kPmTimerMask) - first) & kPmTimerMask;
     const auto end = rdtsc_ordered();
-    if (passed < kSpan) return 0;
+    if (passed < kSpan)
+        return 0;
     frequency_source = "ACPI PM timer";
     return (end - begin).value * kPmTimerHz / passed / 1000;
 }
 
 std::uint64_t from_pit() noexcept {
     constexpr std::uint16_t kGate = 0x61, kChannel2 = 0x42, kMode = 0x43;
-    if (inb(kGate) == 0xff) return 0; // microvm and Xen dom0 have none: a calibration would never end
+    if (inb(kGate) == 0xff)
+        return 0; // microvm and Xen dom0 have none: a calibration would never end
     constexpr std::uint16_t kCount = kPitHz * 10 / 1000;
     outb(kGate, static_cast<std::uint8_t>((inb(kGate) & ~2u) | 1u)); // gate on, speaker off
-    outb(kMode, 0xb0);                                                // channel 2, both bytes, mode 0
+    outb(kMode, 0xb0);                                               // channel 2, both bytes, mode 0
     outb(kChannel2, kCount & 0xff);
     outb(kChannel2, kCount >> 8);
     const auto begin = rdtsc_ordered();
@@ -83,7 +87,8 @@ std::uint64_t from_pit() noexcept {
     while ((inb(kGate) & 0x20) == 0 && i < kPollBound)
         ++i;
     const auto end = rdtsc_ordered();
-    if (i == kPollBound) return 0;
+    if (i == kPollBound)
+        return 0;
     frequency_source = "PIT";
     return (end - begin).value * kPitHz / kCount / 1000;
 }
@@ -94,17 +99,20 @@ void start() noexcept { origin = rdtsc(); }
 
 bool calibrate(Source paravirt, std::uint16_t pm_timer_port) noexcept {
     auto found = paravirt.khz;
-    if (found != 0) frequency_source = paravirt.name;
-    if (found == 0) found = from_cpuid();
-    if (found == 0 && pm_timer_port != 0) found = from_pm_timer(pm_timer_port);
-    if (found == 0) found = from_pit();
-    if (found == 0) return false;
-    // Time already counted at the assumed rate stays counted: the origin moves so that now() goes on without a step back.
-    const auto elapsed_ns = clock::now().value;
+    if (found != 0)
+        frequency_source = paravirt.name;
+    if (found == 0)
+        found = from_cpuid();
+    if (found == 0 && pm_timer_port != 0)
+        found = from_pm_timer(pm_timer_port);
+    if (found == 0)
+        found = from_pit();
+    if (found == 0)
+        return false;
+    // All that was counted so far, was so at the assumed rate: from here on it is real time since the kernel's entry.
+    // Nobody else runs and nobody waits, so the step is seen by no one.
     frequency_khz = found;
-    const auto ticks = clock::to_ticks(Nanoseconds{elapsed_ns});
-    const auto current = rdtsc();
-    origin = Tsc{current.value - ticks.value};
+    latest_ns.store(0, std::memory_order_relaxed);
     return true;
 }
 
@@ -120,14 +128,17 @@ void skew_lead(CpuId cpu) noexcept {
         turn.store(2 * round + 1, std::memory_order_release); // the follower acquires it
         const clock::Deadline deadline(milliseconds(50));
         while (turn.load(std::memory_order_acquire) != 2 * round + 2) { // acquires the answer
-            if (deadline.passed()) return;
+            if (deadline.passed())
+                return;
             pause();
         }
         const auto after = rdtsc_ordered();
         const auto half = (after - before).value / 2;
         if (half < best.error_ticks)
-            best = {static_cast<std::int64_t>(answer.load(std::memory_order_relaxed) - (before.value + half)), half, true};
-        if (round >= 8 && clock::to_nanoseconds({best.error_ticks}).value < kSkewGoodEnoughNs) break;
+            best = {static_cast<std::int64_t>(answer.load(std::memory_order_relaxed) - (before.value + half)), half,
+                    true};
+        if (round >= 8 && clock::to_nanoseconds({best.error_ticks}).value < kSkewGoodEnoughNs)
+            break;
     }
     turn.store(kSkewOver, std::memory_order_release);
     skews[index(cpu)] = best;
@@ -137,7 +148,8 @@ void skew_follow(CpuId) noexcept {
     for (unsigned round = 0; round < kSkewRounds; ++round) {
         const clock::Deadline deadline(milliseconds(100));
         while (turn.load(std::memory_order_acquire) != 2 * round + 1) {
-            if (turn.load(std::memory_order_relaxed) == kSkewOver || deadline.passed()) return;
+            if (turn.load(std::memory_order_relaxed) == kSkewOver || deadline.passed())
+                return;
             pause();
         }
         answer.store(rdtsc_ordered().value, std::memory_order_relaxed); // published by the release below
@@ -151,7 +163,8 @@ namespace spinkick::clock {
 
 namespace tsc = x86::tsc;
 
-// Whole milliseconds and the rest apart: 64-bit products that cannot overflow, and no 128-bit division, which would need libgcc.
+// Whole milliseconds and the rest apart: 64-bit products that cannot overflow, and no 128-bit division, which would
+// need libgcc.
 Nanoseconds to_nanoseconds(Tsc ticks) noexcept {
     const auto frequency = tsc::khz();
     return {ticks.value / frequency * 1'000'000 + ticks.value % frequency * 1'000'000 / frequency};
@@ -167,7 +180,8 @@ Nanoseconds now() noexcept {
     auto latest = tsc::latest_ns.load(std::memory_order_relaxed);
     // Counters of CPUs may differ: nobody gets less than anybody was told. Relaxed: only this one value is ordered.
     while (latest < mine)
-        if (tsc::latest_ns.compare_exchange_weak(latest, mine, std::memory_order_relaxed)) return {mine};
+        if (tsc::latest_ns.compare_exchange_weak(latest, mine, std::memory_order_relaxed))
+            return {mine};
     return {latest};
 }
 

@@ -17,9 +17,9 @@ struct Source {
 
 /// Starts the clock on an assumed 1 GHz, so that bounded waits work before the frequency is known.
 void start() noexcept;
-/// Fixes the frequency: `paravirt` if it says one, else CPUID leaf 0x15, 0x16, the hypervisor's leaf 0x40000010, else a few
-/// milliseconds against the ACPI PM timer at `pm_timer_port` (0: none), else against the PIT where port 0x61 answers. False if
-/// nothing does (the clock then goes on at 1 GHz, which the caller must say).
+/// Fixes the frequency: `paravirt` if it says one, else CPUID leaf 0x15, 0x16, the hypervisor's leaf 0x40000010, else a
+/// few milliseconds against the ACPI PM timer at `pm_timer_port` (0: none), else against the PIT where port 0x61
+/// answers. False if nothing does (the clock then goes on at 1 GHz, which the caller must say).
 [[nodiscard]] bool calibrate(Source paravirt, std::uint16_t pm_timer_port) noexcept;
 
 [[nodiscard]] std::uint64_t khz() noexcept;

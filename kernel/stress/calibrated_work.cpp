@@ -27,7 +27,8 @@ std::uint64_t units_for(Nanoseconds span) noexcept {
             const auto begin = machine::time_stamp();
             work(kProbeUnits);
             const auto ns = clock::to_nanoseconds(machine::time_stamp() - begin).value;
-            if (ns != 0 && ns < probe_ns) probe_ns = ns;
+            if (ns != 0 && ns < probe_ns)
+                probe_ns = ns;
         }
     }
     const auto units = span.value * kProbeUnits / probe_ns;

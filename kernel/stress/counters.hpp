@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Reads the slow-path counters of all CPUs. They are written by their own CPUs only and never reset: an interval is a difference.
+// Reads the slow-path counters of all CPUs. They are written by their own CPUs only and never reset: an interval is a
+// difference.
 #pragma once
 
 #include <array>

@@ -25,8 +25,9 @@ void dump_stall(const char* why, CpuId worst) noexcept {
         }
         const auto symbol = symbol_of(state.instruction);
         log("#   cpu %u: %s, %s, RIP 0x%lx %.*s+0x%lx, IF %d, ISR 0x%lx, IRR 0x%lx, TPR 0x%lx %s", raw(cpu), role,
-            state.halted ? "halted" : "running", state.instruction, static_cast<int>(symbol.name.size()), symbol.name.data(),
-            symbol.offset, state.interrupts_on ? 1 : 0, state.in_service, state.requested, state.tpr, note_of(cpu));
+            state.halted ? "halted" : "running", state.instruction, static_cast<int>(symbol.name.size()),
+            symbol.name.data(), symbol.offset, state.interrupts_on ? 1 : 0, state.in_service, state.requested,
+            state.tpr, note_of(cpu));
     }
 }
 

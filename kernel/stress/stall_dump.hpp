@@ -7,7 +7,8 @@
 
 namespace spinkick::workers {
 
-/// Asks every CPU by NMI and prints a line each, with the function it is in. `worst` is the one whose stall was noticed.
+/// Asks every CPU by NMI and prints a line each, with the function it is in. `worst` is the one whose stall was
+/// noticed.
 void dump_stall(const char* why, CpuId worst) noexcept;
 
 /// What a CPU noted about itself (workers::note), and whether it runs a worker.

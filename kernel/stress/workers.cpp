@@ -53,18 +53,22 @@ void finished(void* argument, bool by_itself) noexcept {
     running.fetch_sub(1, std::memory_order_release); // run() acquires it and sees the counts
 }
 
-bool is_running(std::uint32_t cpu) noexcept { return std::atomic_ref(slots[cpu].running).load(std::memory_order_acquire); }
+bool is_running(std::uint32_t cpu) noexcept {
+    return std::atomic_ref(slots[cpu].running).load(std::memory_order_acquire);
+}
 
 /// From the boot CPU's timer interrupt: finds workers that do not get on, dumps once, then throws them out.
 void watch() noexcept {
     const auto now = clock::now();
-    if (now >= body_end) is_over.store(true, std::memory_order_relaxed); // a flag on its own
+    if (now >= body_end)
+        is_over.store(true, std::memory_order_relaxed); // a flag on its own
     bool stalled = now >= job_end;
     const char* why = stalled ? "deadline of the job passed" : "no progress within the watchdog interval";
     CpuId worst = machine::this_cpu();
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
-        if (!is_running(raw(cpu))) continue;
+        if (!is_running(raw(cpu)))
+            continue;
         auto& pulse = pulses[index(cpu)];
         const auto beats = pulse.beats.load(std::memory_order_relaxed); // a count that only has to change
         if (beats != pulse.seen_beats) {
@@ -75,16 +79,20 @@ void watch() noexcept {
             worst = cpu;
         }
     }
-    if (!stalled) return;
+    if (!stalled)
+        return;
     if (!dumped) {
         dumped = true;
         first_stalled = worst;
-        if (!current.stall_expected) dump_stall(why, worst);
-        if (!current.stall_expected && current.describe != nullptr) current.describe(current.argument);
+        if (!current.stall_expected)
+            dump_stall(why, worst);
+        if (!current.stall_expected && current.describe != nullptr)
+            current.describe(current.argument);
     }
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
-        if (is_running(raw(cpu))) machine::rescue(cpu);
+        if (is_running(raw(cpu)))
+            machine::rescue(cpu);
     }
 }
 
@@ -163,13 +171,15 @@ bool Barrier::wait(std::uint32_t count) noexcept {
     const auto mine = generation.load(std::memory_order_acquire);
     // Acquire-release: whoever leaves sees what everybody did before arriving.
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
-        arrived.store(0, std::memory_order_relaxed); // before the release below; the next round's arrivals come after it
+        arrived.store(0,
+                      std::memory_order_relaxed); // before the release below; the next round's arrivals come after it
         generation.fetch_add(1, std::memory_order_release);
         return true;
     }
     const clock::Deadline deadline(interval);
     while (generation.load(std::memory_order_acquire) == mine) {
-        if (deadline.passed()) return false;
+        if (deadline.passed())
+            return false;
         machine::relax();
     }
     return true;

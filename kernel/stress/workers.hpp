@@ -17,15 +17,18 @@ struct Job {
     Body body = nullptr;
     void* argument = nullptr;
     std::uint32_t count = 1; ///< workers; at most available(first)
-    /// Worker 0 runs on the first-th online CPU, the others on those behind it. 0 makes the boot CPU a worker; bodies that wait with
-    /// interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay alive.
+    /// Worker 0 runs on the first-th online CPU, the others on those behind it. 0 makes the boot CPU a worker; bodies
+    /// that wait with interrupts masked take 1 where they can: the boot CPU's timer is what watches, and must stay
+    /// alive.
     std::uint32_t first = 0;
     Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
-    /// over() turns true after this time, to the next tick of the watchdog (50 ms). Bodies look at that flag instead of a clock of their
-    /// own: where the hypervisor emulates RDTSC, a look at the clock costs more than the lock under test.
+    /// over() turns true after this time, to the next tick of the watchdog (50 ms). Bodies look at that flag instead of
+    /// a clock of their own: where the hypervisor emulates RDTSC, a look at the clock costs more than the lock under
+    /// test.
     Nanoseconds duration = seconds(60);
     bool stall_expected = false; ///< a test of the watchdog itself: the dump is left out
-    /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be nullptr.
+    /// Describes the object under test in a dump (its word ...), and makes it usable again after a rescue; may be
+    /// nullptr.
     void (*describe)(void* argument) noexcept = nullptr;
 };
 
@@ -52,7 +55,8 @@ void progress() noexcept;
 /// What this CPU works for, shown in a dump: "waits", "holds" ... Static text.
 void note(const char* what) noexcept;
 
-/// All `count` workers meet: returns true when all have arrived, false if one did not within the job's watchdog interval.
+/// All `count` workers meet: returns true when all have arrived, false if one did not within the job's watchdog
+/// interval.
 class Barrier {
   public:
     [[nodiscard]] bool wait(std::uint32_t count) noexcept;

@@ -13,6 +13,7 @@
 // level (say #DB inside the NMI) gets none and must take the lock without queuing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -76,6 +77,11 @@ class NodePool {
 
     /// Forgets every level of a CPU that was thrown out of a wait. No lock that it waited for may be used any more.
     void reset_cpu(CpuId cpu) noexcept { cpus_[index(cpu)].nodes[0].depth = 0; }
+
+    /// No level of any CPU is taken. Exact when nobody waits.
+    [[nodiscard]] bool at_rest() const noexcept {
+        return std::all_of(cpus_.begin(), cpus_.end(), [](const PerCpu& cpu) { return cpu.nodes[0].depth == 0; });
+    }
 
   private:
     // One CPU's nodes never share a cache line with another's: that is the point of an MCS queue.

@@ -10,6 +10,7 @@
 // full and an entry that was inserted is found. Deleting leaves a hole; a search does not stop at holes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -73,6 +74,13 @@ class PvHash {
             if (entry.lock.load(std::memory_order_relaxed) != nullptr && node != nullptr && gone(*node))
                 erase(entry);
         }
+    }
+
+    /// No entry is in use. Exact when nobody waits.
+    [[nodiscard]] bool empty() const noexcept {
+        return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+            return entry.lock.load(std::memory_order_relaxed) == nullptr;
+        });
     }
 
   private:

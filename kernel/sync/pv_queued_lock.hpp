@@ -111,6 +111,9 @@ class PvQueuedLock {
         nodes_.reset_cpu(cpu);
     }
 
+    /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
+    [[nodiscard]] static bool at_rest() noexcept { return nodes_.at_rest() && hash_.empty(); }
+
   private:
     enum State : std::uint8_t { kRunning, kHalted, kHashed };
 

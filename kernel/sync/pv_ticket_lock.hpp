@@ -95,6 +95,18 @@ class PvTicketLock {
         waiting_word(cpu).fetch_and(~waiting_bit(cpu), std::memory_order_relaxed);
     }
 
+    /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
+    [[nodiscard]] static bool at_rest() noexcept {
+        const auto free = [](const PerCpu& cpu) {
+            return cpu.slots[0].depth == 0 && std::all_of(cpu.slots.begin(), cpu.slots.end(), [](const Slot& slot) {
+                       return slot.lock.load(std::memory_order_relaxed) == nullptr;
+                   });
+        };
+        return std::all_of(cpus_.begin(), cpus_.end(), free) &&
+               std::all_of(waiting_.begin(), waiting_.end(),
+                           [](const auto& word) { return word.load(std::memory_order_relaxed) == 0; });
+    }
+
   private:
     static constexpr unsigned kTailShift = 16;
     static constexpr std::uint16_t kSleepers = 1; ///< F

@@ -76,6 +76,9 @@ class QueuedLock {
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.whole().load(std::memory_order_relaxed); }
     static void reset_cpu(CpuId cpu) noexcept { nodes_.reset_cpu(cpu); }
 
+    /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
+    [[nodiscard]] static bool at_rest() noexcept { return nodes_.at_rest(); }
+
   private:
     struct Node {
         Atomic<Node*> next{nullptr};

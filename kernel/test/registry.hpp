@@ -12,10 +12,12 @@
 #include "kernel/text.hpp"
 
 // From linker.ld: the pointers that SPINKICK_REGISTER_TESTS put into .test_groups.
+// NOLINTBEGIN(bugprone-dynamic-static-initializers): the linker defines them, nothing initialises them
 extern "C" {
 extern const spinkick::test::TestGroup* const test_groups_begin[];
 extern const spinkick::test::TestGroup* const test_groups_end[];
 }
+// NOLINTEND(bugprone-dynamic-static-initializers)
 
 namespace spinkick::test {
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// bench.contention: N CPUs take one lock over and over with fixed hold and think time, all locks side by side, interleaved over the
-// repetitions so that a drift of the host hits all of them alike. Verdicts are about counts only; figures go out as records.
+// bench.contention: N CPUs take one lock over and over with fixed hold and think time, all locks side by side,
+// interleaved over the repetitions so that a drift of the host hits all of them alike. Verdicts are about counts only;
+// figures go out as records.
 //
 //   wait     lock() called to acquired, on one CPU
-//   handoff  the releasing store to the next holder's first instruction in the section, for acquisitions that had to wait; two CPUs, so the
+//   handoff  the releasing store to the next holder's first instruction in the section, for acquisitions that had to
+//   wait; two CPUs, so the
 //            skew between their counters is taken out, and what is known of its error stands beside the figure
 //   hold     first to last instruction of the section
 #include <algorithm>
@@ -17,8 +19,8 @@
 #include "kernel/json.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/options.hpp"
-#include "kernel/stress/counters.hpp"
 #include "kernel/stress/calibrated_work.hpp"
+#include "kernel/stress/counters.hpp"
 #include "kernel/stress/fairness.hpp"
 #include "kernel/stress/histogram.hpp"
 #include "kernel/test/environment.hpp"
@@ -31,7 +33,7 @@ using lock_tests::lock_under_test;
 using sync::LockEvent;
 
 constexpr std::uint32_t kMostCpus = 64;
-constexpr std::uint32_t kHoldWords = 16; ///< words that the section writes
+constexpr std::uint32_t kHoldWords = 16;        ///< words that the section writes
 constexpr Nanoseconds kHold = microseconds(2);  ///< work inside the section
 constexpr Nanoseconds kThink = microseconds(2); ///< work between two acquisitions
 
@@ -72,7 +74,8 @@ void work(std::uint32_t worker, void*) {
     const auto skew = machine::skew_of(machine::this_cpu()).ticks;
     const auto self = machine::this_cpu();
     auto& lock = lock_under_test<L>;
-    if (!s.barrier.wait(s.count)) return;
+    if (!s.barrier.wait(s.count))
+        return;
     record.gaps.start(machine::time_stamp());
     while (!workers::over()) {
         workers::progress();
@@ -95,8 +98,10 @@ void work(std::uint32_t worker, void*) {
         record.hold.record((leaving - acquired).value, self);
         const auto entered = common_time(acquired, skew);
         // Only if it waited for that release: one that came after the release found the lock free.
-        if (released > common_time(asked, skew) && entered > released) record.handoff.record(entered - released, self);
-        if (run > record.longest_run) record.longest_run = run;
+        if (released > common_time(asked, skew) && entered > released)
+            record.handoff.record(entered - released, self);
+        if (run > record.longest_run)
+            record.longest_run = run;
         record.gaps.acquired(acquired);
         ++record.acquisitions;
         stress::work(s.think_units);
@@ -141,8 +146,8 @@ constinit std::array<Total, kRows.size()> totals{};
 
 constinit std::array<char, 16384> json_storage{}; // a histogram with its buckets
 
-void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nanoseconds elapsed, const counters::Snapshot& events,
-                     Nanoseconds steal) noexcept {
+void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nanoseconds elapsed,
+                     const counters::Snapshot& events, Nanoseconds steal) noexcept {
     std::array<std::uint64_t, kMostCpus> shares{};
     std::uint64_t longest_run = 0;
     Tsc longest_gap{};
@@ -158,25 +163,34 @@ void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nan
     json.number("rep", rep).number("cpus", count).number("duration_ns", elapsed.value);
     json.number("acquisitions", fairness.total);
     json.number("acquisitions_per_s", fairness.total * 1'000'000 / (elapsed.value / 1'000 + 1));
-    json.number("share_min_permille", fairness.share_min_permille).number("share_max_permille", fairness.share_max_permille);
+    json.number("share_min_permille", fairness.share_min_permille)
+        .number("share_max_permille", fairness.share_max_permille);
     json.number("jain_permille", fairness.jain_permille);
     json.number("longest_gap_ns", clock::to_nanoseconds(longest_gap).value).number("longest_run", longest_run);
     json.number("halts", events[LockEvent::hibernate_stats]).number("kicks", events[LockEvent::kick_stats]);
     json.number("spurious", events[LockEvent::wake_without_token] + events[LockEvent::wake_by_interrupt]);
     json.number("steal_ns", steal.value);
-    for (std::size_t i = 0; i < sync::kLockEvents; ++i)
-        if (events.values[i] != 0) json.number(sync::kLockEventNames[i], events.values[i]);
+    for (std::size_t i = 0; i < sync::kLockEvents; ++i) {
+        const auto event = static_cast<LockEvent>(i);
+        if (event == LockEvent::hibernate_stats || event == LockEvent::kick_stats)
+            continue; // `halts` and `kicks` above
+        if (events.values[i] != 0)
+            json.number(sync::kLockEventNames[i], events.values[i]);
+    }
     (void)json.emit(); // a record that did not fit has said so
 }
 
-void emit_histogram(const Row& row, const char* what, const stress::Histogram& histogram, std::uint64_t skew_ticks) noexcept {
+void emit_histogram(const Row& row, const char* what, const stress::Histogram& histogram,
+                    std::uint64_t skew_ticks) noexcept {
     const auto ns = [](std::uint64_t ticks) { return clock::to_nanoseconds({ticks}).value; };
     JsonLine json(json_storage, "histogram");
     json.text("bench", "contention").text("lock", row.lock).text("backend", row.backend).text("what", what);
     json.number("count", histogram.count());
     json.number("p50_ns", ns(histogram.percentile(5000))).number("p90_ns", ns(histogram.percentile(9000)));
     json.number("p99_ns", ns(histogram.percentile(9900))).number("p999_ns", ns(histogram.percentile(9990)));
-    json.number("max_ns", ns(histogram.max())).number("max_cpu", raw(histogram.max_cpu())).number("skew_ns", ns(skew_ticks));
+    json.number("max_ns", ns(histogram.max()))
+        .number("max_cpu", raw(histogram.max_cpu()))
+        .number("skew_ns", ns(skew_ticks));
     if (!options::command_line().compact) {
         json.begin_list("buckets");
         histogram.for_each_bucket([&](std::uint64_t lowest, std::uint64_t n) { json.tuple(ns(lowest), n); });
@@ -194,11 +208,14 @@ std::uint64_t skew_error(std::uint32_t count) noexcept {
 }
 
 bool is_selected(const Row& row) noexcept {
-    if (!test::backend_unavailable_reason(row.needs).empty()) return false;
+    if (!test::backend_unavailable_reason(row.needs).empty())
+        return false;
     const auto& globs = options::command_line().locks;
-    if (globs.empty()) return true;
+    if (globs.empty())
+        return true;
     for (const auto glob : globs.items())
-        if (glob_match(glob, row.lock)) return true;
+        if (glob_match(glob, row.lock))
+            return true;
     return false;
 }
 
@@ -211,7 +228,8 @@ void run(test::TestContext& context) {
     for (std::uint32_t rep = 0; rep < repetitions; ++rep) {
         for (std::size_t i = 0; i < kRows.size(); ++i) {
             const auto& row = kRows[i];
-            if (!is_selected(row)) continue;
+            if (!is_selected(row))
+                continue;
             for (std::uint32_t worker = 0; worker < count; ++worker)
                 new (machine::scratch_of(workers::cpu_of(worker)).data()) Record{};
             shared.barrier.reset();
@@ -224,7 +242,8 @@ void run(test::TestContext& context) {
             const auto events = counters::Snapshot::take();
             const auto steal = total_steal();
             const auto begin = clock::now();
-            if (!row.run(context, count)) return;
+            if (!row.run(context, count))
+                return;
             const auto elapsed = clock::now() - begin;
             emit_repetition(row, rep, count, elapsed, counters::Snapshot::take().since(events), total_steal() - steal);
             for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -239,19 +258,23 @@ void run(test::TestContext& context) {
     }
     const auto skew = skew_error(count);
     for (std::size_t i = 0; i < kRows.size(); ++i) {
-        if (!is_selected(kRows[i])) continue;
+        if (!is_selected(kRows[i]))
+            continue;
         emit_histogram(kRows[i], "wait", totals[i].wait, 0);
         emit_histogram(kRows[i], "handoff", totals[i].handoff, skew);
-        emit_histogram(kRows[i], "hold", totals[i].hold, 0);
-        if (totals[i].wait.count() == 0) return context.error("%s/%s: no acquisition at all", kRows[i].lock, kRows[i].backend);
+        if (!line.compact)
+            emit_histogram(kRows[i], "hold", totals[i].hold, 0);
+        if (totals[i].wait.count() == 0)
+            return context.error("%s/%s: no acquisition at all", kRows[i].lock, kRows[i].backend);
     }
     context.pass();
 }
 
-constexpr std::array kTests = {test::Test{.name = "bench.contention",
-                                          .claim = "every lock serves contending CPUs; figures per lock, repetitions interleaved",
-                                          .min_cpus = 2,
-                                          .run = run}};
+constexpr std::array kTests = {
+    test::Test{.name = "bench.contention",
+               .claim = "every lock serves contending CPUs; figures per lock, repetitions interleaved",
+               .min_cpus = 2,
+               .run = run}};
 constinit const test::TestGroup contention_group{kTests};
 
 } // namespace

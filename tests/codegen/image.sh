@@ -58,7 +58,7 @@ notes)
     inside=no
     while read -r address size; do
         if ((entry >= address && entry < address + size)); then inside=yes; fi
-    done < <(readelf -lW "$image" | awk '$1 == "LOAD" { print $4, $6 }')
+    done < <(readelf -lW "$image" | awk '$1 == "LOAD" { print $3, $6 }')
     [[ $inside == yes ]] || fail "the ELF entry $entry is in no segment"
     # multiboot2: magic e85250d6, 8-aligned, header wholly in the first 4 KiB.
     offset=$(head -c 4096 "$image" | od -An -v -tx4 -w4 | grep -nE '^ *e85250d6' | head -n 1 | cut -d: -f1 || true)

@@ -32,3 +32,7 @@ target_include_directories(parsers_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(parsers_test PRIVATE cxx_std_20)
 target_link_libraries(parsers_test PRIVATE spinkick_warnings GTest::gtest_main)
 gtest_discover_tests(parsers_test PROPERTIES LABELS host)
+
+add_executable(check_console_lines check_console_lines.cpp)
+target_include_directories(check_console_lines PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(check_console_lines PRIVATE spinkick_warnings)

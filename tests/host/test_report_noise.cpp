@@ -62,15 +62,20 @@ TEST_F(Noise, EveryLostBeginning) {
 TEST_F(Noise, EverySingleByteChanged) {
     for (std::size_t at = 0; at < passing_.size(); ++at)
         for (int value = 0; value < 256; ++value) {
-            const auto damage = [value](std::string log, std::size_t offset) {
-                log[offset] = static_cast<char>(value);
-                return log;
-            };
-            if (passing_[at] != static_cast<char>(value))
-                check(damage(passing_, at), original_, fmt::format("{:02x} at {}", value, at));
-            if (at < failing_.size()) {
-                ASSERT_NE(sample::word_for(damage(failing_, at)), Word::PASS) << at;
-            }
+            std::string damaged = passing_;
+            damaged[at] = static_cast<char>(value);
+            if (damaged[at] != passing_[at])
+                check(damaged, original_, fmt::format("{:02x} at {}", value, at));
+        }
+}
+
+TEST_F(Noise, EverySingleByteOfAFailureChangedToWhatTheFormsAreMadeOf) {
+    using namespace std::string_view_literals;
+    for (std::size_t at = 0; at < failing_.size(); ++at)
+        for (const char value : "\0\n\r\x1b #onkt019.:)\xff"sv) {
+            std::string damaged = failing_;
+            damaged[at] = value;
+            ASSERT_NE(sample::word_for(damaged), Word::PASS) << printable({&value, 1}) << " at " << at;
         }
 }
 

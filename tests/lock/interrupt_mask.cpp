@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// lock.interrupt_mask: lock(), try_lock() and unlock() return with interrupts as they found them, waiting or not, on both settings.
+// lock.interrupt_mask: lock(), try_lock() and unlock() return with interrupts as they found them, waiting or not, on
+// both settings.
 #include "tests/lock/lock_test.hpp"
 
 namespace spinkick::lock_tests {
@@ -21,7 +22,8 @@ void work(std::uint32_t, void* argument) {
     for (std::uint32_t round = 0; round < 400 && !workers::over(); ++round) {
         const bool mask = (round & 1) != 0;
         typename Machine::InterruptState state{};
-        if (mask) state = Machine::disable_interrupts();
+        if (mask)
+            state = Machine::disable_interrupts();
         lock.lock();
         wrong += machine::interrupts_enabled() == mask;
         lock.unlock();
@@ -31,7 +33,8 @@ void work(std::uint32_t, void* argument) {
             lock.unlock();
         }
         wrong += machine::interrupts_enabled() == mask;
-        if (mask) Machine::restore_interrupts(state);
+        if (mask)
+            Machine::restore_interrupts(state);
         ++calls;
         workers::progress();
     }
@@ -45,7 +48,8 @@ void run(test::TestContext& context) {
     shared.calls.store(0, std::memory_order_relaxed);
     // Half of the waits are with interrupts masked: the boot CPU watches where there are enough others.
     const std::uint32_t first = machine::cpu_count() >= 3 ? 1 : 0;
-    if (!contend<L>(context, worker_count(first), first, work<L>, &shared, milliseconds(200))) return;
+    if (!contend<L>(context, worker_count(first), first, work<L>, &shared, milliseconds(200)))
+        return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("the mask had changed %u times in %u rounds", wrong, shared.calls.load(std::memory_order_relaxed));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// How a test body becomes one test per lock and back end, and how workers contend. One body serves every lock: a new lock is in
-// every test by being in kernel/sync/locks.hpp.
+// How a test body becomes one test per lock and back end, and how workers contend. One body serves every lock: a new
+// lock is in every test by being in kernel/sync/locks.hpp.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ namespace spinkick::lock_tests {
 
 using Locks = paravirt::KernelLocks;
 
-/// Workers of a contention test. FIFO locks hand over in turn, so each handoff to a vCPU that does not run costs a time slice
-/// of the host: with hundreds of waiters on two CPUs one round takes minutes and shows nothing that eight do not.
+/// Workers of a contention test. FIFO locks hand over in turn, so each handoff to a vCPU that does not run costs a time
+/// slice of the host: with hundreds of waiters on two CPUs one round takes minutes and shows nothing that eight do not.
 inline constexpr std::uint32_t kMostWorkers = 8;
 
 [[nodiscard]] inline std::uint32_t worker_count(std::uint32_t first = 0) noexcept {
@@ -51,7 +51,8 @@ struct Sleeps : std::bool_constant<L::kSleeps> {};
 using ExcludingLocks = typename Filter<Excludes, Locks>::type;
 using SleepingLocks = typename Filter<Sleeps, Locks>::type;
 
-/// The lock under test of one type. One object serves all tests of that lock: none of them leaves it held, and a rescue resets it.
+/// The lock under test of one type. One object serves all tests of that lock: none of them leaves it held, and a rescue
+/// resets it.
 template <class L>
 inline constinit L lock_under_test{};
 
@@ -59,7 +60,8 @@ inline constinit L lock_under_test{};
 template <class L>
 void reset_cpu(CpuId cpu) noexcept {
     L::reset_cpu(cpu);
-    if constexpr (requires { L::Machine::reset_cpu(cpu); }) L::Machine::reset_cpu(cpu);
+    if constexpr (requires { L::Machine::reset_cpu(cpu); })
+        L::Machine::reset_cpu(cpu);
 }
 
 /// Makes the lock free again after a rescue, whatever the stuck CPUs did to it.
@@ -78,7 +80,8 @@ void describe_lock(void*) noexcept {
         static_cast<unsigned long long>(lock_under_test<L>.word()));
 }
 
-/// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all returned.
+/// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all
+/// returned.
 template <class L>
 [[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, std::uint32_t first, workers::Body body,
                            void* argument, Nanoseconds duration = seconds(60)) noexcept {
@@ -90,9 +93,11 @@ template <class L>
     job.describe = describe_lock<L>;
     job.duration = duration;
     const auto outcome = workers::run(job);
-    if (outcome.all_completed()) return true;
-    context.fail("stall: %u of %u workers had to be rescued, first CPU %u, lock word 0x%llx", outcome.rescued, outcome.started,
-                 raw(outcome.first_stalled), static_cast<unsigned long long>(lock_under_test<L>.word()));
+    if (outcome.all_completed())
+        return true;
+    context.fail("stall: %u of %u workers had to be rescued, first CPU %u, lock word 0x%llx", outcome.rescued,
+                 outcome.started, raw(outcome.first_stalled),
+                 static_cast<unsigned long long>(lock_under_test<L>.word()));
     reset_lock<L>();
     return false;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// lock.more_waiters: with a holder that keeps the lock long enough for every waiter to give up spinning, all waiters still get it, and
-// the sleeping locks really slept: a low threshold, all CPUs queued behind one holder, again and again.
+// lock.more_waiters: with a holder that keeps the lock long enough for every waiter to give up spinning, all waiters
+// still get it, and the sleeping locks really slept: a low threshold, all CPUs queued behind one holder, again and
+// again.
 #include "tests/lock/lock_test.hpp"
 
 #include "kernel/stress/counters.hpp"
@@ -25,18 +26,21 @@ void work(std::uint32_t worker, void* argument) {
     for (std::uint32_t round = 0; round < kRounds; ++round) {
         if (worker == round % s.count) {
             lock.lock();
-            if (!s.barrier.wait(s.count)) break;
+            if (!s.barrier.wait(s.count))
+                break;
             const clock::Deadline hold(milliseconds(2)); // the others spin out and sleep meanwhile
             while (!hold.passed())
                 machine::relax();
         } else {
-            if (!s.barrier.wait(s.count)) break;
+            if (!s.barrier.wait(s.count))
+                break;
             lock.lock();
         }
         s.acquisitions.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
         workers::progress();
-        if (!s.barrier.wait(s.count)) break; // nobody is left behind in the queue of this round
+        if (!s.barrier.wait(s.count))
+            break; // nobody is left behind in the queue of this round
     }
 }
 
@@ -51,7 +55,8 @@ void run(test::TestContext& context) {
     const bool finished = contend<L>(context, count, 0, work<L>, &shared);
     const auto slept = counters::total(sync::LockEvent::hibernate_stats) - slept_before;
     sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
-    if (!finished) return;
+    if (!finished)
+        return;
     const auto acquisitions = shared.acquisitions.load(std::memory_order_relaxed);
     if (acquisitions != count * kRounds)
         context.error("%u of %u acquisitions: the workers lost each other", acquisitions, count * kRounds);
@@ -66,7 +71,8 @@ constexpr auto kTests = tests_of(
         return test::Test{.name = "lock.more_waiters",
                           .lock = L::kName,
                           .backend = L::Machine::kName,
-                          .claim = "every waiter behind a long holder gets the lock, and the sleeping locks sleep for it",
+                          .claim =
+                              "every waiter behind a long holder gets the lock, and the sleeping locks sleep for it",
                           .min_cpus = 2,
                           .needs = paravirt::need_of<typename L::Machine>(),
                           .run = run<L>};

@@ -2,9 +2,10 @@
 //
 // lock.mutual_exclusion: at most one CPU is between lock() and unlock(), and sees all that the holder before wrote.
 //
-// Ten stores: the holder increments ten words one after the other and looks after each that nobody else changed any, then
-// decrements them the same way. A torn value: a record of several words that belong together is rewritten and must be whole for
-// the next holder. One shared counter alone would miss a lock that excludes "nearly": it comes out right by luck.
+// Ten stores: the holder increments ten words one after the other and looks after each that nobody else changed any,
+// then decrements them the same way. A torn value: a record of several words that belong together is rewritten and must
+// be whole for the next holder. One shared counter alone would miss a lock that excludes "nearly": it comes out right
+// by luck.
 #include "tests/lock/lock_test.hpp"
 
 namespace spinkick::lock_tests {
@@ -24,7 +25,9 @@ struct Section {
 };
 constinit Section section{};
 
-constexpr std::uint64_t spread(std::uint64_t value, std::size_t i) noexcept { return value * (2 * i + 0x9e3779b97f4a7c15ull); }
+constexpr std::uint64_t spread(std::uint64_t value, std::size_t i) noexcept {
+    return value * (2 * i + 0x9e3779b97f4a7c15ull);
+}
 
 std::uint64_t check_ten(Section& s) noexcept {
     std::uint64_t wrong = 0;
@@ -59,11 +62,13 @@ void work(std::uint32_t worker, void* argument) {
     std::uint64_t wrong = 0, done = 0;
     while (done < kRounds && !workers::over()) {
         typename Machine::InterruptState mask{};
-        if (s.mask_interrupts) mask = Machine::disable_interrupts();
+        if (s.mask_interrupts)
+            mask = Machine::disable_interrupts();
         lock_under_test<L>.lock();
         wrong += check_ten(s) + check_torn(s, (std::uint64_t{worker} << 32) + done);
         lock_under_test<L>.unlock();
-        if (s.mask_interrupts) Machine::restore_interrupts(mask);
+        if (s.mask_interrupts)
+            Machine::restore_interrupts(mask);
         ++done;
         workers::progress();
     }
@@ -87,20 +92,23 @@ bool hold(test::TestContext& context, bool mask_interrupts) noexcept {
     // With interrupts masked the boot CPU keeps out where it can: its timer is what notices a stall.
     const std::uint32_t first = mask_interrupts && machine::cpu_count() >= 3 ? 1 : 0;
     const auto count = worker_count(first);
-    if (!contend<L>(context, count, first, work<L>, &section, kTime)) return false;
+    if (!contend<L>(context, count, first, work<L>, &section, kTime))
+        return false;
     const auto violations = section.violations.load(std::memory_order_relaxed);
     const auto acquisitions = section.acquisitions.load(std::memory_order_relaxed);
     if (violations != 0)
         context.fail("%llu violations in %llu acquisitions by %u CPUs, interrupts %s",
                      static_cast<unsigned long long>(violations), static_cast<unsigned long long>(acquisitions), count,
                      mask_interrupts ? "off" : "on");
-    if (acquisitions < count) context.error("only %llu acquisitions", static_cast<unsigned long long>(acquisitions));
+    if (acquisitions < count)
+        context.error("only %llu acquisitions", static_cast<unsigned long long>(acquisitions));
     return violations == 0;
 }
 
 template <class L>
 void run(test::TestContext& context) {
-    if (hold<L>(context, false) && hold<L>(context, true)) context.pass();
+    if (hold<L>(context, false) && hold<L>(context, true))
+        context.pass();
 }
 
 /// selftest: the lock that does not exclude must be caught by the same checks.

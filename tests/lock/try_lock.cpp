@@ -15,7 +15,8 @@ constinit Shared shared{};
 bool wait_for_phase(Shared& s, std::uint32_t phase) noexcept {
     const clock::Deadline deadline(workers::watchdog());
     while (s.phase.load(std::memory_order_acquire) < phase) { // acquires what the other side did before it moved on
-        if (deadline.passed()) return false;
+        if (deadline.passed())
+            return false;
         workers::progress();
         machine::relax();
     }
@@ -34,15 +35,19 @@ void work(std::uint32_t worker, void* argument) {
             wrong += !lock.try_lock(); // free: must succeed
             wrong += lock.try_lock();  // held by this CPU: must refuse, not recurse
             s.phase.store(base + 1, std::memory_order_release);
-            if (!wait_for_phase(s, base + 2)) break;
+            if (!wait_for_phase(s, base + 2))
+                break;
             lock.unlock();
             s.phase.store(base + 3, std::memory_order_release);
-            if (!wait_for_phase(s, base + 4)) break;
+            if (!wait_for_phase(s, base + 4))
+                break;
         } else {
-            if (!wait_for_phase(s, base + 1)) break;
+            if (!wait_for_phase(s, base + 1))
+                break;
             wrong += lock.try_lock(); // held by another CPU
             s.phase.store(base + 2, std::memory_order_release);
-            if (!wait_for_phase(s, base + 3)) break;
+            if (!wait_for_phase(s, base + 3))
+                break;
             wrong += !lock.try_lock(); // freed by another CPU
             lock.unlock();
             s.phase.store(base + 4, std::memory_order_release);
@@ -57,8 +62,10 @@ void work_alone(std::uint32_t, void* argument) {
     auto& s = *static_cast<Shared*>(argument);
     auto& lock = lock_under_test<L>;
     for (std::uint32_t round = 0; round < 100; ++round) {
-        if (!lock.try_lock()) s.wrong.fetch_add(1, std::memory_order_relaxed);
-        if (lock.try_lock()) s.wrong.fetch_add(1, std::memory_order_relaxed);
+        if (!lock.try_lock())
+            s.wrong.fetch_add(1, std::memory_order_relaxed);
+        if (lock.try_lock())
+            s.wrong.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
         workers::progress();
     }
@@ -69,7 +76,8 @@ void run(test::TestContext& context) {
     shared.phase.store(0, std::memory_order_relaxed);
     shared.wrong.store(0, std::memory_order_relaxed);
     const bool two = machine::cpu_count() >= 2;
-    if (!contend<L>(context, two ? 2 : 1, 0, two ? work<L> : work_alone<L>, &shared)) return;
+    if (!contend<L>(context, two ? 2 : 1, 0, two ? work<L> : work_alone<L>, &shared))
+        return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("%u wrong answers", wrong);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// selftest.dropped_kick_is_seen: a lock whose kicks are dropped stands still, the watchdog finds it, and the suite goes on. The fault is
-// injected below the lock (Tuning::drop_every_nth_kick), where a hypervisor that loses kicks would have it.
+// selftest.dropped_kick_is_seen: a lock whose kicks are dropped stands still, the watchdog finds it, and the suite goes
+// on. The fault is injected below the lock (Tuning::drop_every_nth_kick), where a hypervisor that loses kicks would
+// have it.
 #include "tests/lock/lock_test.hpp"
 
 namespace spinkick::selftest {
@@ -39,7 +40,8 @@ void run(test::TestContext& context) {
     workers::set_watchdog(usual);
     sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
     reset_lock<L>();
-    if (outcome.rescued == 0) return context.fail("all kicks were dropped and nobody stood still");
+    if (outcome.rescued == 0)
+        return context.fail("all kicks were dropped and nobody stood still");
 
     // The lock is whole again.
     job.argument = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// selftest: the ways in which a run may end, each on request. They show that the report, the exit codes and the runner tell a failure,
-// an error, a crash and a hang from each other; none of them is part of a normal run.
+// selftest: the ways in which a run may end, each on request. They show that the report, the exit codes and the runner
+// tell a failure, an error, a crash and a hang from each other; none of them is part of a normal run.
 #include <array>
 
 #include "kernel/machine.hpp"
@@ -31,10 +31,14 @@ void hang(test::TestContext&) {
 
 constexpr std::array kTests = {
     test::Test{.name = "selftest.fail", .claim = "a failing test makes the run fail", .run = fail, .on_request = true},
-    test::Test{.name = "selftest.error", .claim = "an erring test makes the run an error", .run = error, .on_request = true},
-    test::Test{.name = "selftest.skip", .claim = "a run in which all is skipped is no pass", .run = skip, .on_request = true},
-    test::Test{.name = "selftest.silent", .claim = "a test that says nothing is an error", .run = silent, .on_request = true},
-    test::Test{.name = "selftest.panic", .claim = "a panic ends the run as a crash", .run = give_up, .on_request = true},
+    test::Test{
+        .name = "selftest.error", .claim = "an erring test makes the run an error", .run = error, .on_request = true},
+    test::Test{
+        .name = "selftest.skip", .claim = "a run in which all is skipped is no pass", .run = skip, .on_request = true},
+    test::Test{
+        .name = "selftest.silent", .claim = "a test that says nothing is an error", .run = silent, .on_request = true},
+    test::Test{
+        .name = "selftest.panic", .claim = "a panic ends the run as a crash", .run = give_up, .on_request = true},
     test::Test{.name = "selftest.triple_fault",
                .claim = "a reset before the verdict ends the run as a crash",
                .run = triple_fault,

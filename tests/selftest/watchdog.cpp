@@ -23,22 +23,25 @@ void stall(test::TestContext& context) {
     job.count = workers::available() < 2 ? 1 : 2;
     job.stall_expected = true;
     job.body = [](std::uint32_t worker, void*) {
-        if (worker == workers::available() - 1 || worker == 1) Stop();
+        if (worker == workers::available() - 1 || worker == 1)
+            Stop();
     };
     const auto outcome = workers::run(job);
     workers::set_watchdog(usual);
-    if (outcome.rescued != 1) return context.fail("%u workers rescued, 1 expected", outcome.rescued);
+    if (outcome.rescued != 1)
+        return context.fail("%u workers rescued, 1 expected", outcome.rescued);
 
     // The rescued CPU works again, with interrupts on, and takes part in a second job.
     static constinit std::atomic<std::uint32_t> sane{0};
     sane.store(0, std::memory_order_relaxed);
     job.body = [](std::uint32_t, void*) {
-        if (machine::interrupts_enabled()) sane.fetch_add(1, std::memory_order_relaxed);
+        if (machine::interrupts_enabled())
+            sane.fetch_add(1, std::memory_order_relaxed);
     };
     const auto second = workers::run(job);
     if (!second.all_completed() || sane.load(std::memory_order_relaxed) != job.count)
-        return context.fail("after the rescue %u of %u workers ran with interrupts on", sane.load(std::memory_order_relaxed),
-                            job.count);
+        return context.fail("after the rescue %u of %u workers ran with interrupts on",
+                            sane.load(std::memory_order_relaxed), job.count);
     context.pass();
 }
 

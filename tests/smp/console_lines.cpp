@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// smp.console_lines: lines from all CPUs and from interrupt handlers reach the console whole. On request: it prints 1,000 lines per CPU,
-// each with its own checksum; the host side (tests/platforms) counts and checks them, since only it sees what arrived.
+// smp.console_lines: lines from all CPUs and from interrupt handlers reach the console whole. On request: it prints
+// 1,000 lines per CPU, each with its own checksum; the host side (tests/platforms) counts and checks them, since only
+// it sees what arrived.
 #include <array>
 #include <atomic>
 
@@ -26,7 +27,8 @@ constinit std::array<Count, kMaxCpus> counts{};
 void print(std::uint32_t number, const char* context) noexcept {
     char text[120];
     TextBuffer line(text);
-    format(line, "line cpu=%u n=%u from=%s the quick brown fox jumps over the lazy dog", raw(machine::this_cpu()), number, context);
+    format(line, "line cpu=%u n=%u from=%s the quick brown fox jumps over the lazy dog", raw(machine::this_cpu()),
+           number, context);
     log("# console %s crc=%08x", line.c_str(), crc32(line.view()));
 }
 
@@ -35,7 +37,7 @@ void work(std::uint32_t, void*) {
     for (std::uint32_t n = 0; n < kLines; ++n) {
         if (n % (kLines / kFromInterrupts) == 0) {
             const auto before = count.load(std::memory_order_relaxed);
-            machine::send_test_interrupt(machine::this_cpu()); // its handler prints line n
+            machine::send_test_interrupt(machine::this_cpu());      // its handler prints line n
             while (count.load(std::memory_order_relaxed) == before) // same CPU: the watchdog bounds it
                 machine::relax();
         } else {

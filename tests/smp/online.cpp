@@ -27,11 +27,13 @@ void all_online(test::TestContext& context) {
     job.count = workers::available();
     job.body = [](std::uint32_t, void*) { hits[index(machine::this_cpu())].fetch_add(1, std::memory_order_relaxed); };
     const auto outcome = workers::run(job);
-    if (!outcome.all_completed()) return context.fail("%u of %u CPUs ran", outcome.completed, outcome.started);
+    if (!outcome.all_completed())
+        return context.fail("%u of %u CPUs ran", outcome.completed, outcome.started);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
         const auto ran = hits[index(cpu)].load(std::memory_order_relaxed);
-        if (ran != 1) return context.fail("CPU %u ran the body %u times", raw(cpu), ran);
+        if (ran != 1)
+            return context.fail("CPU %u ran the body %u times", raw(cpu), ran);
     }
     context.pass();
 }
@@ -47,7 +49,8 @@ void send_to_all(std::uint32_t, void*) {
     const auto self = machine::this_cpu();
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto target = machine::online_cpu(n);
-        if (target == self) continue;
+        if (target == self)
+            continue;
         const auto before = hits[index(target)].load(std::memory_order_relaxed);
         machine::send_test_interrupt(target);
         const clock::Deadline deadline(seconds(2));
@@ -67,26 +70,33 @@ void send_to_all(std::uint32_t, void*) {
 void ipi_matrix(test::TestContext& context) {
     clear_hits();
     matrix.lost.store(0, std::memory_order_relaxed);
-    machine::set_test_interrupt([]() noexcept { hits[index(machine::this_cpu())].fetch_add(1, std::memory_order_release); });
+    machine::set_test_interrupt(
+        []() noexcept { hits[index(machine::this_cpu())].fetch_add(1, std::memory_order_release); });
     const auto cpus = machine::cpu_count();
     for (std::uint32_t sender = 0; sender < cpus; ++sender) {
         workers::Job job;
         job.first = sender;
         job.body = send_to_all;
-        if (!workers::run(job).all_completed()) return context.fail("CPU %u stalled as sender", raw(machine::online_cpu(sender)));
+        if (!workers::run(job).all_completed())
+            return context.fail("CPU %u stalled as sender", raw(machine::online_cpu(sender)));
     }
     if (matrix.lost.load(std::memory_order_relaxed) != 0)
-        return context.fail("%u interrupts did not arrive, the last from CPU %u to CPU %u", matrix.lost.load(std::memory_order_relaxed),
-                            matrix.from.load(std::memory_order_relaxed), matrix.to.load(std::memory_order_relaxed));
+        return context.fail("%u interrupts did not arrive, the last from CPU %u to CPU %u",
+                            matrix.lost.load(std::memory_order_relaxed), matrix.from.load(std::memory_order_relaxed),
+                            matrix.to.load(std::memory_order_relaxed));
     for (std::uint32_t n = 0; n < cpus; ++n) {
         const auto got = hits[index(machine::online_cpu(n))].load(std::memory_order_relaxed);
-        if (got != cpus - 1) return context.fail("CPU %u took %u interrupts, %u were sent to it", raw(machine::online_cpu(n)), got, cpus - 1);
+        if (got != cpus - 1)
+            return context.fail("CPU %u took %u interrupts, %u were sent to it", raw(machine::online_cpu(n)), got,
+                                cpus - 1);
     }
     context.pass();
 }
 
 constexpr std::array kTests = {
-    test::Test{.name = "smp.all_online", .claim = "every CPU in the machine's tables is online and runs work", .run = all_online},
+    test::Test{.name = "smp.all_online",
+               .claim = "every CPU in the machine's tables is online and runs work",
+               .run = all_online},
     test::Test{.name = "smp.every_cpu_reaches_every_other",
                .claim = "an interrupt from any CPU to any other arrives exactly once",
                .min_cpus = 2,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// boot.tables: what the firmware's tables say could be read whole. A damaged one does not stop a run; it makes it an error.
+// boot.tables: what the firmware's tables say could be read whole. A damaged one does not stop a run; it makes it an
+// error.
 #include <array>
 
 #include "arch/x86/acpi.hpp"
@@ -12,8 +13,10 @@ namespace {
 
 void run(test::TestContext& context) {
     const auto& tables = x86::machine_steps::acpi_tables();
-    if (tables.damaged != 0) return context.error("%u damaged tables: %s", tables.damaged, tables.first_damage.c_str());
-    if (!tables.madt_found) return context.skip("no MADT: the boot CPU runs alone");
+    if (tables.damaged != 0)
+        return context.error("%u damaged tables: %s", tables.damaged, tables.first_damage.c_str());
+    if (!tables.madt_found)
+        return context.skip("no MADT: the boot CPU runs alone");
     context.pass();
 }
 

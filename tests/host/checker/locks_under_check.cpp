@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The real lock headers, once, over the checker's machines. This is the only file of the checker that includes them, so
+// a changed header costs one small compilation (mutate.sh lives from it). A lock that is added to kernel/sync/locks.hpp
+// is checked without a change here.
+#include <new>
+
+#include "kernel/sync/locks.hpp"
+#include "tests/host/checker/simulation.hpp"
+
+namespace spinkick::checker {
+namespace {
+
+using Locks = sync::CrossLocks<SpinningChecker, SleepingChecker>;
+static_assert(sync::kAllAreLocks<Locks>);
+
+template <class L>
+bool (*at_rest_of())() {
+    if constexpr (requires { L::at_rest(); })
+        return [] { return L::at_rest(); };
+    else
+        return nullptr;
+}
+
+template <class L>
+LockUnderCheck erase_type() {
+    static_assert(sizeof(L) <= 128, "the checker gives a lock 128 bytes");
+    return {.name = L::kName,
+            .sleeps = L::kSleeps,
+            .excludes = L::kExcludes,
+            .size = sizeof(L),
+            .construct = [](void* where) { new (where) L; },
+            .lock = [](void* lock) { static_cast<L*>(lock)->lock(); },
+            .try_lock = [](void* lock) { return static_cast<L*>(lock)->try_lock(); },
+            .unlock = [](void* lock) { static_cast<L*>(lock)->unlock(); },
+            .at_rest = at_rest_of<L>()};
+}
+
+} // namespace
+
+const std::vector<LockUnderCheck>& locks_under_check() {
+    static const std::vector<LockUnderCheck> locks = [] {
+        std::vector<LockUnderCheck> list;
+        Locks::for_each([&list]<class L>() { list.push_back(erase_type<L>()); });
+        return list;
+    }();
+    return locks;
+}
+
+void set_spin_threshold(unsigned looks) { sync::tuning.spin_threshold.store(looks, std::memory_order_relaxed); }
+
+} // namespace spinkick::checker

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Which scenarios every lock goes through, and how long. A lock that does not exclude must fail one of them.
+#pragma once
+
+#include <array>
+
+#include "tests/host/checker/simulation.hpp"
+
+namespace spinkick::checker {
+
+struct PlannedScenario {
+    const char* name;
+    Scenario scenario;
+    bool random = false;
+    double seconds = 1;       ///< of CPU time, per lock
+    double long_seconds = 30; ///< the same with --long
+};
+
+inline constexpr auto kTso = MemoryModel::tso;
+inline constexpr auto kWeak = MemoryModel::weak;
+
+// clang-format off
+inline constexpr auto kPlan = std::to_array<PlannedScenario>({
+    {.name = "2x2",        .scenario = {.cpus = 2, .rounds = 2}},
+    {.name = "2x2-weak",   .scenario = {.cpus = 2, .rounds = 2, .memory = kWeak}},
+    {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
+    {.name = "3x1",        .scenario = {.cpus = 3, .rounds = 1}},
+    {.name = "3x1-weak",   .scenario = {.cpus = 3, .rounds = 1, .memory = kWeak}},
+    {.name = "2x2-armed",  .scenario = {.cpus = 2, .rounds = 2, .spurious = 1, .wake = WakeModel::armed}},
+    {.name = "3x1-armed",  .scenario = {.cpus = 3, .rounds = 1, .spurious = 1, .memory = kWeak, .wake = WakeModel::armed}},
+    {.name = "2x2-cross",  .scenario = {.cpus = 2, .rounds = 2, .locks = 2, .memory = kWeak}},
+    {.name = "3x1-nested", .scenario = {.cpus = 3, .rounds = 1, .locks = 2, .interrupts = 1}},
+    {.name = "4x3-random", .scenario = {.cpus = 4, .rounds = 3, .spurious = 1, .memory = kWeak}, .random = true},
+    {.name = "8x2-random", .scenario = {.cpus = 8, .rounds = 2, .locks = 2, .spurious = 1, .interrupts = 1, .wake = WakeModel::armed}, .random = true},
+});
+// clang-format on
+
+/// A lock that never sleeps has no use for the ways in which a sleep ends.
+[[nodiscard]] constexpr bool applies(const PlannedScenario& planned, const LockUnderCheck& lock) {
+    return lock.sleeps || planned.scenario.wake == WakeModel::sticky || planned.random;
+}
+
+} // namespace spinkick::checker
