@@ -26,6 +26,7 @@ struct Entry {
 };
 constinit std::array<Entry, kBackends> table{};
 constinit DefaultLock chosen{};
+constinit bool forced = false;
 
 // What CPUs found on their way up, for prove_and_choose() to judge and say.
 constinit HypercallResult xen_shared_page{};
@@ -137,8 +138,11 @@ void log_summary() noexcept {
     for (const auto backend : {Backend::ipi, Backend::kvm, Backend::xen}) {
         const auto& entry = entry_of(backend);
         const char* label = backend == Backend::ipi ? "ipi" : backend == Backend::kvm ? "kvm" : "xen";
-        log("# back end %s: %s: %s%s%s", label, name(entry.probe.availability).data(), entry.probe.fact.c_str(),
-            entry.transport.empty() ? "" : ", kick by ", entry.transport.empty() ? "" : entry.transport.data());
+        // A fact that forbids a back end says itself what it is: "switched off: pv=off".
+        const bool usable = runs(entry.probe.availability);
+        log("# back end %s: %s%s%s%s%s", label, usable ? name(entry.probe.availability).data() : "", usable ? ": " : "",
+            entry.probe.fact.c_str(), entry.transport.empty() ? "" : ", kick by ",
+            entry.transport.empty() ? "" : entry.transport.data());
     }
     log("# lock default: %s on %s because %s", chosen.lock.data(), chosen.backend.data(), chosen.reason.c_str());
 }
@@ -173,6 +177,7 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept {
         entry_of(backend).probe.availability = Availability::usable;
         entry_of(backend).probe.fact.set("always");
     }
+    forced = options.paravirt == ParavirtChoice::force;
     entry_of(Backend::ipi).probe = probe_ipi(options);
     entry_of(Backend::kvm).probe = probe_kvm(hypervisors(), cpus, options);
     entry_of(Backend::xen).probe = probe_xen(hypervisors(), cpus, options);
@@ -192,6 +197,7 @@ std::string_view unavailable_reason(Backend backend) noexcept {
 }
 
 std::string_view kick_transport(Backend backend) noexcept { return entry_of(backend).transport; }
+bool is_forced() noexcept { return forced; }
 const DefaultLock& default_lock() noexcept { return chosen; }
 EventChannelCounts event_channel_counts() noexcept { return {Xen::polls(), Xen::sends()}; }
 

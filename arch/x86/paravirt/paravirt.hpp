@@ -26,6 +26,8 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
 [[nodiscard]] std::string_view unavailable_reason(test::Backend backend) noexcept;
 /// How a back end kicks ("hypercall (vmmcall)"); empty if it does not.
 [[nodiscard]] std::string_view kick_transport(test::Backend backend) noexcept;
+/// pv=force: the user wants the paravirtual back ends, so a kick that does not work is a failure and no reason to skip.
+[[nodiscard]] bool is_forced() noexcept;
 [[nodiscard]] const DefaultLock& default_lock() noexcept;
 /// Polls and sends that the Xen back end has made, over all CPUs.
 struct EventChannelCounts {
