@@ -85,6 +85,20 @@ class Atomic {
                                                                             : order);
     }
 
+    /// For mutated headers: if `torn`, a compare and exchange that is not one.
+    bool compare_exchange_torn_if(bool torn, T& expected, T desired, std::memory_order order,
+                                  std::memory_order failure = std::memory_order_relaxed) noexcept {
+        if (!torn)
+            return compare_exchange_strong(expected, desired, order, failure);
+        const T seen = load(order == std::memory_order_relaxed ? order : std::memory_order_acquire);
+        const bool equal = seen == expected;
+        if (equal)
+            store(desired, order == std::memory_order_relaxed ? order : std::memory_order_release);
+        else
+            expected = seen;
+        return equal;
+    }
+
   private:
     [[nodiscard]] static std::uint64_t to_bits(T value) noexcept {
         if constexpr (std::is_pointer_v<T>)

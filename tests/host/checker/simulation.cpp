@@ -183,7 +183,7 @@ void Simulation::perform(Op& op) {
         run_handler();
         cpu.in_handler = false;
         cpu.masked = masked;
-        if (op.kind == OpKind::halt)
+        if (op.kind == OpKind::halt && scenario_.fault != MachineFault::sleeps_through)
             return; // a sleep ends by an interrupt
     }
 }
@@ -477,7 +477,15 @@ void Simulation::execute(unsigned n, bool early) {
     Op& op = *cpu.op;
     switch (op.kind) {
     case OpKind::kick:
-        state_.cpus[op.operand].kicked = true;
+        state_.kicks_sent ^= 1;
+        if (op.operand >= scenario_.cpus) {
+            fail("cpu%u kicks cpu%llu, which does not exist", n, static_cast<unsigned long long>(op.operand));
+        } else if ((scenario_.fault != MachineFault::drops_kicks || state_.kicks_sent != 0) &&
+                   (scenario_.fault != MachineFault::forgets_kicks ||
+                    state_.cpus[op.operand].op->kind == OpKind::halt)) {
+            state_.cpus[op.operand].kicked = true;
+            state_.cpus[op.operand].idle = 0;
+        }
         if (tracing_)
             print_op(n, op, "");
         return;
