@@ -26,6 +26,7 @@ enum class OpKind : std::uint8_t {
     arm,    ///< the wake channel, before done() is called
     halt,   ///< sleeps until kicked
     finish, ///< the CPU has done all its rounds
+    doze,   ///< on a machine that forgets kicks: has looked, and does not sleep yet
 };
 
 /// What a CPU is about to do. It lives on the stack of the CPU, so that it is saved and restored with it.
@@ -49,6 +50,8 @@ void spin_hint() noexcept;
 void count_event(sync::LockEvent event, std::uint64_t n) noexcept;
 /// True if a wait clears what an earlier kick has left (an event channel), false if it finds it (a halt under KVM).
 [[nodiscard]] bool wait_arms() noexcept;
+/// True if there is a moment between the look and the sleep in which a kick is lost: a machine that breaks its promise.
+[[nodiscard]] bool wait_dozes() noexcept;
 void mask_interrupts(bool on) noexcept;
 
 /// Has the size of its value and is identified by address, as lock_word.hpp demands.
@@ -152,8 +155,11 @@ class SleepingChecker : public SpinningChecker {
         mask_interrupts(true);
         if (wait_arms())
             signal(OpKind::arm, 0);
-        if (!done())
+        if (!done()) {
+            if (wait_dozes())
+                signal(OpKind::doze, 0);
             signal(OpKind::halt, 0);
+        }
         mask_interrupts(false);
     }
     static void kick(CpuId cpu) noexcept { signal(OpKind::kick, raw(cpu)); }

@@ -127,6 +127,7 @@ class Simulation {
     void spin_hint();
     void mask(bool on) { state_.cpus[running_].masked = on; }
     void count(sync::LockEvent event, std::uint64_t n);
+    [[nodiscard]] bool wait_dozes() const { return scenario_.fault == MachineFault::forgets_kicks; }
     [[nodiscard]] bool wait_arms() const { return scenario_.wake == WakeModel::armed; }
     [[nodiscard]] std::uint32_t current_cpu() const { return running_; }
     [[nodiscard]] static Simulation& instance();
