@@ -26,6 +26,7 @@ enum class OpKind : std::uint8_t {
     arm,    ///< the wake channel, before done() is called
     halt,   ///< sleeps until kicked
     finish, ///< the CPU has done all its rounds
+    doze,   ///< on a machine that forgets kicks: has looked, and does not sleep yet
 };
 
 /// What a CPU is about to do. It lives on the stack of the CPU, so that it is saved and restored with it.
@@ -49,6 +50,8 @@ void spin_hint() noexcept;
 void count_event(sync::LockEvent event, std::uint64_t n) noexcept;
 /// True if a wait clears what an earlier kick has left (an event channel), false if it finds it (a halt under KVM).
 [[nodiscard]] bool wait_arms() noexcept;
+/// True if there is a moment between the look and the sleep in which a kick is lost: a machine that breaks its promise.
+[[nodiscard]] bool wait_dozes() noexcept;
 void mask_interrupts(bool on) noexcept;
 
 /// Has the size of its value and is identified by address, as lock_word.hpp demands.
@@ -83,6 +86,20 @@ class Atomic {
                                        order == std::memory_order_acq_rel   ? std::memory_order_acquire
                                        : order == std::memory_order_release ? std::memory_order_relaxed
                                                                             : order);
+    }
+
+    /// For mutated headers: if `torn`, a compare and exchange that is not one.
+    bool compare_exchange_torn_if(bool torn, T& expected, T desired, std::memory_order order,
+                                  std::memory_order failure = std::memory_order_relaxed) noexcept {
+        if (!torn)
+            return compare_exchange_strong(expected, desired, order, failure);
+        const T seen = load(order == std::memory_order_relaxed ? order : std::memory_order_acquire);
+        const bool equal = seen == expected;
+        if (equal)
+            store(desired, order == std::memory_order_relaxed ? order : std::memory_order_release);
+        else
+            expected = seen;
+        return equal;
     }
 
   private:
@@ -138,8 +155,11 @@ class SleepingChecker : public SpinningChecker {
         mask_interrupts(true);
         if (wait_arms())
             signal(OpKind::arm, 0);
-        if (!done())
+        if (!done()) {
+            if (wait_dozes())
+                signal(OpKind::doze, 0);
             signal(OpKind::halt, 0);
+        }
         mask_interrupts(false);
     }
     static void kick(CpuId cpu) noexcept { signal(OpKind::kick, raw(cpu)); }

@@ -12,6 +12,10 @@
 #   drop          one store, kick, release or call is left out
 #   blind         a last look before sleeping is not taken
 #   mismatch      a cmpxchg expects another value
+#   tear          a cmpxchg is a load and a store
+#   widen         a store to the locked byte takes the pending byte with it
+#   misdirect     a kick goes to the next CPU
+#   reuse         a nested wait gets the node of the outer one
 #   impatient     one spin loop ends at once
 
 function number(operator, text) {
@@ -37,6 +41,18 @@ function weaken(code, original,    out, order) {
 function mutate(code,    original, weak) {
     original = code
     code = weaken(code, original)
+    if (match(code, /\.compare_exchange_strong\(/))
+        code = substr(code, 1, RSTART) "compare_exchange_torn_if(" number("tear", original) ", " \
+            substr(code, RSTART + RLENGTH)
+    if (match(code, /word_\.locked\(\)\.store\(/))
+        code = substr(code, 1, RSTART - 1) "if (" number("widen", original) ") word_.locked_pending()" \
+            substr(original, index(original, ".store("), index(original, ";") - index(original, ".store(")) \
+            "; else " substr(code, RSTART)
+    sub(/depth\+\+;$/, "depth++ * (" (code ~ /depth\+\+;$/ ? number("reuse", original) : "") " ? 0 : 1);", code)
+    if (code ~ /TimedKicks<B>::kick\(.*\);$/) {
+        sub(/kick\(/, "kick(CpuId{(raw(", code)
+        sub(/\);$/, ") + (" number("misdirect", original) ")) % B::kMaxCpus});", code)
+    }
 
     if (original ~ /^ +[A-Za-z_][A-Za-z_0-9.:<>()\[\]-]*\.exchange\(.*;$/) {
         weak = original

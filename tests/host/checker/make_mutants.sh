@@ -23,7 +23,7 @@ mutate() { # HEADER LOCK
 
 # What several locks share is checked by the one that uses it most.
 mutate lock_word.hpp ticket
-mutate mcs_node.hpp pv-queued
+mutate mcs_node.hpp queued
 mutate pv_hash.hpp pv-queued
 for path in "$root"/kernel/sync/*_lock.hpp; do
     header=${path##*/}

@@ -27,18 +27,23 @@ inline constexpr auto kPlan = std::to_array<PlannedScenario>({
     {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
     {.name = "3x1",        .scenario = {.cpus = 3, .rounds = 1}},
     {.name = "3x1-weak",   .scenario = {.cpus = 3, .rounds = 1, .memory = kWeak}},
+    {.name = "4x3-random", .scenario = {.cpus = 4, .rounds = 3, .spurious = 1, .memory = kWeak}, .random = true},
+    {.name = "8x2-random", .scenario = {.cpus = 8, .rounds = 2, .locks = 2, .spurious = 1, .interrupts = 1, .wake = WakeModel::armed}, .random = true},
     {.name = "2x2-armed",  .scenario = {.cpus = 2, .rounds = 2, .spurious = 1, .wake = WakeModel::armed}},
     {.name = "3x1-armed",  .scenario = {.cpus = 3, .rounds = 1, .spurious = 1, .memory = kWeak, .wake = WakeModel::armed}},
     {.name = "2x2-cross",  .scenario = {.cpus = 2, .rounds = 2, .locks = 2, .memory = kWeak}},
+    {.name = "2x1-nested", .scenario = {.cpus = 2, .rounds = 1, .locks = 2, .interrupts = 1}},
     {.name = "3x1-nested", .scenario = {.cpus = 3, .rounds = 1, .locks = 2, .interrupts = 1}},
-    {.name = "4x3-random", .scenario = {.cpus = 4, .rounds = 3, .spurious = 1, .memory = kWeak}, .random = true},
-    {.name = "8x2-random", .scenario = {.cpus = 8, .rounds = 2, .locks = 2, .spurious = 1, .interrupts = 1, .wake = WakeModel::armed}, .random = true},
+    {.name = "2x2-forgets", .scenario = {.cpus = 2, .rounds = 2, .fault = MachineFault::forgets_kicks}},
+    {.name = "2x2-drops",  .scenario = {.cpus = 2, .rounds = 2, .fault = MachineFault::drops_kicks}},
+    {.name = "3x1-sleeps", .scenario = {.cpus = 3, .rounds = 1, .locks = 2, .interrupts = 1, .fault = MachineFault::sleeps_through}},
 });
 // clang-format on
 
 /// A lock that never sleeps has no use for the ways in which a sleep ends.
 [[nodiscard]] constexpr bool applies(const PlannedScenario& planned, const LockUnderCheck& lock) {
-    return lock.sleeps || planned.scenario.wake == WakeModel::sticky || planned.random;
+    return lock.sleeps || planned.random ||
+           (planned.scenario.wake == WakeModel::sticky && planned.scenario.fault == MachineFault::none);
 }
 
 } // namespace spinkick::checker

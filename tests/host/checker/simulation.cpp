@@ -143,6 +143,7 @@ void perform(Op& op) noexcept { the_simulation->perform(op); }
 std::uint32_t current_cpu() noexcept { return the_simulation->current_cpu() % Simulation::kMaxCpus; }
 void spin_hint() noexcept { the_simulation->spin_hint(); }
 void count_event(sync::LockEvent event, std::uint64_t n) noexcept { the_simulation->count(event, n); }
+bool wait_dozes() noexcept { return the_simulation->wait_dozes(); }
 bool wait_arms() noexcept { return the_simulation->wait_arms(); }
 void mask_interrupts(bool on) noexcept { the_simulation->mask(on); }
 
@@ -183,7 +184,7 @@ void Simulation::perform(Op& op) {
         run_handler();
         cpu.in_handler = false;
         cpu.masked = masked;
-        if (op.kind == OpKind::halt)
+        if (op.kind == OpKind::halt && scenario_.fault != MachineFault::sleeps_through)
             return; // a sleep ends by an interrupt
     }
 }
@@ -348,6 +349,7 @@ bool Simulation::can_step(unsigned n, unsigned patience) const {
         return cpu.kicked;
     case OpKind::kick:
     case OpKind::arm:
+    case OpKind::doze:
         return true;
     case OpKind::store:
         if (!is_rmw(*cpu.op))
@@ -477,7 +479,17 @@ void Simulation::execute(unsigned n, bool early) {
     Op& op = *cpu.op;
     switch (op.kind) {
     case OpKind::kick:
-        state_.cpus[op.operand].kicked = true;
+        state_.kicks_sent ^= 1;
+        // A CPU beyond the scenario's exists and does not care.
+        if (op.operand < scenario_.cpus && (scenario_.fault != MachineFault::drops_kicks || state_.kicks_sent != 0) &&
+            (scenario_.fault != MachineFault::forgets_kicks || state_.cpus[op.operand].op->kind == OpKind::halt)) {
+            state_.cpus[op.operand].kicked = true;
+            state_.cpus[op.operand].idle = 0;
+        }
+        if (tracing_)
+            print_op(n, op, "");
+        return;
+    case OpKind::doze:
         if (tracing_)
             print_op(n, op, "");
         return;
@@ -785,8 +797,9 @@ std::string Simulation::location(std::uintptr_t address) const {
 }
 
 void Simulation::print_op(unsigned cpu, const Op& op, const char* remark) const {
-    static constexpr const char* kNames[] = {"load",     "store",     "exchange", "cmpxchg", "fetch_add", "fetch_sub",
-                                             "fetch_or", "fetch_and", "kick",     "arm",     "halt",      "finish"};
+    static constexpr const char* kNames[] = {"load",      "store",    "exchange",  "cmpxchg", "fetch_add",
+                                             "fetch_sub", "fetch_or", "fetch_and", "kick",    "arm",
+                                             "halt",      "finish",   "doze"};
     auto& printed = const_cast<unsigned&>(printed_);
     std::printf("%5u  cpu%u  %-9s ", ++printed, cpu, kNames[static_cast<unsigned>(op.kind)]);
     const auto operand = static_cast<unsigned long long>(op.operand);

@@ -27,6 +27,14 @@ enum class WakeModel : std::uint8_t {
     armed   ///< as well, unless a wait begins in between: that one clears it (Xen)
 };
 
+/// A promise of the back end that it breaks. Every lock that sleeps must be seen to suffer from it.
+enum class MachineFault : std::uint8_t {
+    none,
+    forgets_kicks,  ///< one that finds its target awake
+    drops_kicks,    ///< every second one
+    sleeps_through, ///< a sleep goes on after a handler that has used up its kick
+};
+
 /// A lock of the list, with its type erased.
 struct LockUnderCheck {
     const char* name;
@@ -55,6 +63,7 @@ struct Scenario {
     unsigned threshold = 1;
     MemoryModel memory = MemoryModel::tso;
     WakeModel wake = WakeModel::sticky;
+    MachineFault fault = MachineFault::none;
 };
 
 /// One thing that may happen next.
@@ -118,6 +127,7 @@ class Simulation {
     void spin_hint();
     void mask(bool on) { state_.cpus[running_].masked = on; }
     void count(sync::LockEvent event, std::uint64_t n);
+    [[nodiscard]] bool wait_dozes() const { return scenario_.fault == MachineFault::forgets_kicks; }
     [[nodiscard]] bool wait_arms() const { return scenario_.wake == WakeModel::armed; }
     [[nodiscard]] std::uint32_t current_cpu() const { return running_; }
     [[nodiscard]] static Simulation& instance();
@@ -153,6 +163,7 @@ class Simulation {
     };
     struct State {
         std::uint64_t last_cpu;                ///< first: left out of the fingerprint unless preemptions count
+        std::uint64_t kicks_sent;              ///< modulo 2
         std::array<std::uint16_t, 4> inside;   ///< CPUs in the section of each lock
         std::array<std::uint32_t, 4> sections; ///< sections done
         std::array<Cpu, kMaxCpus> cpus;
@@ -161,7 +172,7 @@ class Simulation {
         std::uintptr_t base = 0;
         std::size_t size = 0;
         std::vector<std::byte> pristine;
-        std::vector<bool> tracked;             ///< by line
+        std::vector<bool> tracked;              ///< by line
         std::vector<std::uint8_t> is_statistic; ///< by 8 bytes: kUnknown, or what has been found out
     };
     static constexpr std::uintptr_t kLine = 64;

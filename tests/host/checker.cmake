@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The lock headers under the checker, which takes every schedule of a few CPUs: docs/checker.md.
+enable_language(ASM)
+
+add_library(checker_core OBJECT
+    checker/simulation.cpp checker/explorer.cpp checker/main.cpp checker/fibre.S)
+target_include_directories(checker_core PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_features(checker_core PRIVATE cxx_std_20)
+target_link_libraries(checker_core PRIVATE spinkick_warnings)
+# A sanitizer would have to be told of each switch of stacks, and would see one thread. Its time is better spent on the
+# tests that have many.
+target_compile_options(checker_core PRIVATE -fno-sanitize=all -O2)
+
+add_executable(check_locks checker/locks_under_check.cpp)
+target_include_directories(check_locks PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_features(check_locks PRIVATE cxx_std_20)
+target_compile_options(check_locks PRIVATE -fno-sanitize=all)
+target_link_libraries(check_locks PRIVATE spinkick_warnings checker_core ${CMAKE_DL_LIBS})
+set_target_properties(check_locks PROPERTIES ENABLE_EXPORTS ON) # names for the locations in a printed schedule
+
+# The default run: every lock, about a second for each scenario. The longer one has the label of its evidence.
+add_test(NAME checker.locks COMMAND check_locks --seconds 0.5)
+set_tests_properties(checker.locks PROPERTIES LABELS host TIMEOUT 1200)
+add_test(NAME checker.locks_long COMMAND check_locks --long)
+set_tests_properties(checker.locks_long PROPERTIES LABELS evidence-3 TIMEOUT 7200)
+
+# The same headers with faults in them: each must be found, or explained.
+set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutated)
+file(GLOB sync_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernel/sync/*)
+add_custom_command(OUTPUT ${mutated}/mutants.txt
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/checker/make_mutants.sh ${PROJECT_SOURCE_DIR} ${mutated}
+    DEPENDS ${sync_headers} checker/make_mutants.sh checker/make_mutants.awk
+    VERBATIM)
+add_custom_target(mutated_headers DEPENDS ${mutated}/mutants.txt)
+
+add_executable(check_mutants checker/locks_under_check.cpp)
+add_dependencies(check_mutants mutated_headers)
+target_include_directories(check_mutants PRIVATE ${mutated} ${PROJECT_SOURCE_DIR})
+target_compile_features(check_mutants PRIVATE cxx_std_20)
+target_compile_options(check_mutants PRIVATE
+    -include ${CMAKE_CURRENT_LIST_DIR}/checker/mutant_switch.hpp -fno-sanitize=all)
+target_link_libraries(check_mutants PRIVATE checker_core ${CMAKE_DL_LIBS})
+set_target_properties(check_mutants PROPERTIES ENABLE_EXPORTS ON)
+
+add_test(NAME checker.mutants
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/checker/mutate.sh $<TARGET_FILE:check_mutants> ${mutated}/mutants.txt
+            ${CMAKE_CURRENT_LIST_DIR}/checker/survivors.txt)
+set_tests_properties(checker.mutants PROPERTIES LABELS evidence-3 TIMEOUT 7200)
+
+# One seeded fault for each claim; each is found in well under a second, every time.
+add_test(NAME checker.seeded_bugs
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/checker/find_seeded_bugs.sh $<TARGET_FILE:check_mutants> ${mutated}/mutants.txt
+            ${CMAKE_CURRENT_LIST_DIR}/checker/seeded_bugs.txt)
+set_tests_properties(checker.seeded_bugs PROPERTIES LABELS host TIMEOUT 600)
+
+# A failure names the command that shows it again: take it at its word.
+add_test(NAME checker.replay
+    COMMAND check_locks --lock broken --scenario 2x2 --schedule s0s0s0s0s0s0s1s1s1)
+set_tests_properties(checker.replay PROPERTIES LABELS host PASS_REGULAR_EXPRESSION
+    "store +lock0[+]0 = 0x1, relaxed  into the store buffer.*mutual exclusion: cpu1 finds")
