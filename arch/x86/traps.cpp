@@ -126,6 +126,8 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
         while (lapic::highest_in_service() != 0)
             lapic::eoi();
         lapic::write(lapic::Register::TPR, 0); // not by CR8: see paravirt/ipi.hpp
+    } else {
+        xen_pv::look_again();
     }
     frame.rip = reinterpret_cast<std::uint64_t>(rescue_landing);
     frame.rdi = reinterpret_cast<std::uint64_t>(block.rescue_context);

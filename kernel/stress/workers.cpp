@@ -13,6 +13,7 @@ namespace spinkick::workers {
 namespace {
 
 constexpr Nanoseconds kTick = milliseconds(50);
+constexpr Nanoseconds kLastGrace = seconds(10);
 
 /// One per CPU, on a line of its own: the worker writes, the watchdog reads.
 struct alignas(64) Pulse {
@@ -134,8 +135,13 @@ Outcome run(const Job& job) noexcept {
             running.fetch_sub(1, std::memory_order_relaxed);
         }
     }
-    while (!nobody_runs(nullptr))
-        machine::idle_unless(nobody_runs, nullptr); // the timer's interrupts end the sleep
+    // The timer's interrupts end the sleep. A worker that neither ends nor can be thrown out (its CPU never took the
+    // work) is left behind.
+    const auto give_up = job_end + kLastGrace;
+    while (!nobody_runs(nullptr) && clock::now() < give_up)
+        machine::idle_unless(nobody_runs, nullptr);
+    if (!nobody_runs(nullptr))
+        log("# %u workers cannot be reached any more", running.load(std::memory_order_relaxed));
     machine::set_tick(nullptr, kTick);
     // `finished` runs inside the work: a CPU is free for the next job a moment later.
     const clock::Deadline settle(seconds(5));

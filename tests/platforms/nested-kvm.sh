@@ -149,7 +149,7 @@ platform_command() {
     guest_command
     command=(qemu-system-x86_64 -accel tcg -machine q35 -cpu "EPYC,+svm,+npt" -smp "$pcpus" -m $((768 + vms * (mem + 64)))
         "${bare_machine[@]}" -monitor none -kernel "$vmlinuz" -initrd "$host_initrd"
-        -append "console=ttyS0 quiet mitigations=off panic=-1" -serial "file:$(option_value "$dir/host.log")"
+        -append "console=ttyS0 quiet mitigations=off no_timer_check panic=-1" -serial "file:$(option_value "$dir/host.log")"
         -device "virtio-serial-pci,max_ports=$((vms + 2))"
         -chardev "file,id=control,path=$(option_value "$dir/control.log")"
         -device "virtserialport,chardev=control,name=control"

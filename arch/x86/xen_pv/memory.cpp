@@ -14,7 +14,8 @@
 #include "boot/layout.h"
 #include "kernel/log.hpp"
 
-extern "C" const char boot_stack_guard[], image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[], data_begin[], data_end[];
+extern "C" const char boot_stack_guard[], image_begin[], text_begin[], text_end[], rodata_begin[], rodata_end[],
+    data_begin[], data_end[];
 
 namespace spinkick::x86::xen_pv {
 namespace {

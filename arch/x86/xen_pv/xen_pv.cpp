@@ -42,6 +42,9 @@ struct alignas(64) Cpu {
     std::array<std::uint32_t, kIpiVectors.size()> ports{};
     std::uint32_t timer_port = 0;
     std::uint64_t period_ns = 0; ///< 0: the timer is off
+    /// Ports bound to this CPU. The pending words are one for all vCPUs: without this, whoever is interrupted first
+    /// would take the events of the others.
+    std::array<std::uint64_t, 64> own{};
 };
 
 constinit std::array<Cpu, kMaxCpus> cpus{};
@@ -98,7 +101,8 @@ void on_upcall(TrapFrame& frame) noexcept {
             const auto word = static_cast<std::size_t>(std::countr_zero(words));
             std::atomic_ref<std::uint64_t> ports(shared_page.info.evtchn_pending[word]);
             const std::atomic_ref<std::uint64_t> masked(shared_page.info.evtchn_mask[word]);
-            auto ready = ports.load(std::memory_order_seq_cst) & ~masked.load(std::memory_order_relaxed);
+            auto ready =
+                ports.load(std::memory_order_seq_cst) & ~masked.load(std::memory_order_relaxed) & cpu.own[word];
             for (; ready != 0; ready &= ready - 1) {
                 const auto bit = ready & (~ready + 1);
                 const auto port = word * 64 + static_cast<std::size_t>(std::countr_zero(bit));
@@ -112,11 +116,12 @@ void on_upcall(TrapFrame& frame) noexcept {
     }
 }
 
-bool unmask_port(std::uint32_t port, std::uint8_t vector) noexcept {
+bool unmask_port(Cpu& cpu, std::uint32_t port, std::uint8_t vector) noexcept {
     if (port == 0 || port >= xen::kPorts)
         return false;
     vector_of_port[port] = vector;
     const auto bit = std::uint64_t{1} << (port % 64);
+    cpu.own[port / 64] |= bit;
     std::atomic_ref(shared_page.info.evtchn_mask[port / 64])
         .fetch_and(~bit, std::memory_order_seq_cst); // nobody sends yet
     return true;
@@ -187,13 +192,13 @@ void bind_this_cpu() noexcept {
     for (std::size_t i = 0; i < kIpiVectors.size(); ++i) {
         xen::evtchn_bind_ipi bind{vcpu, 0};
         const auto result = xen_hypercall(Hypercall::event_channel_op, xen::EVTCHNOP_bind_ipi, address_of(&bind));
-        if (!result.ok() || !unmask_port(bind.port, kIpiVectors[i]))
+        if (!result.ok() || !unmask_port(cpu, bind.port, kIpiVectors[i]))
             log("xen: EVTCHNOP_bind_ipi for vCPU %u gives %ld, port %u", vcpu, result.value, bind.port);
         std::atomic_ref(cpu.ports[i]).store(bind.port, std::memory_order_release); // senders look at it
     }
     abi::evtchn_bind_virq timer{abi::VIRQ_TIMER, vcpu, 0};
     const auto result = xen_hypercall(Hypercall::event_channel_op, xen::EVTCHNOP_bind_virq, address_of(&timer));
-    if (!result.ok() || !unmask_port(timer.port, lapic::kVectorTimer))
+    if (!result.ok() || !unmask_port(cpu, timer.port, lapic::kVectorTimer))
         log("xen: EVTCHNOP_bind_virq for vCPU %u gives %ld, port %u", vcpu, result.value, timer.port);
     cpu.timer_port = timer.port;
 }
@@ -219,6 +224,12 @@ void set_periodic_timer(Nanoseconds period) noexcept {
         arm_timer(cpu);
     else
         (void)xen_hypercall(Hypercall::vcpu_op, xen::VCPUOP_stop_singleshot_timer, raw(percpu().xen_vcpu_id));
+}
+
+void look_again() noexcept {
+    auto& info = *this_cpu_state().info;
+    std::atomic_ref(info.evtchn_pending_sel).store(~std::uint64_t{0}, std::memory_order_relaxed); // before the flag below
+    std::atomic_ref(info.evtchn_upcall_pending).store(1, std::memory_order_seq_cst);
 }
 
 std::uint32_t count_vcpus() noexcept {

@@ -47,6 +47,9 @@ void send_nmi(CpuId cpu) noexcept;
 /// kVectorTimer on this CPU every `period`; {0} stops it.
 void set_periodic_timer(Nanoseconds period) noexcept;
 
+/// Makes the next upcall look at all ports of this CPU: for one that was thrown out in the middle of an upcall.
+void look_again() noexcept;
+
 // --- start of other vCPUs ---
 /// vCPUs that the domain has: those for which VCPUOP_is_up knows an answer.
 [[nodiscard]] std::uint32_t count_vcpus() noexcept;
