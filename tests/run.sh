@@ -17,7 +17,8 @@ usage: tests/run.sh [--install] [--preset NAME]... [--label REGEX] [--exclude RE
 Configures, builds and tests the presets release, clang and host-tsan, or those that are named.
 
   --install        bring missing Debian packages (apt-get, with sudo if not root)
-  --label REGEX    only tests with a label that matches: boot, host, codegen, source, usage, soak, or a platform
+  --label REGEX    only tests with a label that matches: boot, host, codegen, source, usage, soak, a platform, or evidence-N
+                   (tests of many minutes, which run only if they are named)
   --exclude REGEX  no tests with such a label
 Exit codes: 0 all passed or skipped, 1 a test failed, 2 something could not be built.
 TEXT
@@ -55,6 +56,9 @@ need_command xz xz-utils
 need_file /usr/lib/grub/i386-pc grub-pc-bin
 need_file /usr/include/gtest/gtest.h libgtest-dev
 have_all || die "${missing_things[*]} not found: $(install_line)"
+
+# What takes long is run by hand, by its label.
+[[ ${selection[*]-} == *-L* ]] || selection+=(-LE '^evidence-')
 
 jobs=$(nproc)
 failed=()
