@@ -14,7 +14,9 @@
 #include <type_traits>
 
 #include "kernel/sync/broken_lock.hpp"
+#include "kernel/sync/byte_lock.hpp"
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/debug_lock.hpp"
 #include "kernel/sync/null_lock.hpp"
 #include "kernel/sync/pv_queued_lock.hpp"
 #include "kernel/sync/pv_ticket_lock.hpp"
@@ -54,10 +56,10 @@ struct ConcatLists<TypeList<As...>, TypeList<Bs...>, Rest...> : ConcatLists<Type
 
 /// Every lock exists here and nowhere else.
 template <LockMachine B>
-using SpinningLocks = TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>>;
+using SpinningLocks = TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, DebugLock<B>>;
 
 template <ParavirtBackend B>
-using SleepingLocks = TypeList<PvTicketLock<B>, PvQueuedLock<B>>;
+using SleepingLocks = TypeList<PvTicketLock<B>, PvQueuedLock<B>, ByteLock<B>>;
 
 /// The locks to list on back end B.
 template <LockMachine B>

@@ -20,6 +20,8 @@ enum class WaitEarly : std::uint8_t {
 struct Tuning {
     /// Spins before a waiter halts; Linux's SPIN_THRESHOLD is 2^15.
     std::atomic<std::uint64_t> spin_threshold{1u << 15};
+    /// Looks before a waiter of the byte lock sleeps; Linux's TIMEOUT was 2^10, and could be changed while running.
+    std::atomic<std::uint64_t> byte_timeout{1u << 10};
     std::atomic<WaitEarly> wait_early{WaitEarly::state};
     /// Negative control for the suite itself: every Nth kick is dropped; 0 drops none.
     std::atomic<std::uint32_t> drop_every_nth_kick{0};

@@ -13,6 +13,10 @@ ticket_lock 1
 ticket_unlock 0
 queued_lock 1
 queued_unlock 0
+debug_lock 1
+debug_unlock 0
+byte_lock 1
+byte_unlock 1
 pv_ticket_lock 1
 pv_ticket_unlock 1
 pv_queued_lock 1

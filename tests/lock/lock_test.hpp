@@ -80,6 +80,23 @@ void describe_lock(void*) noexcept {
         static_cast<unsigned long long>(lock_under_test<L>.word()));
 }
 
+/// Makes every sleeping lock give up spinning early, for as long as it lives.
+class EarlySleep {
+  public:
+    explicit EarlySleep(std::uint64_t spins) noexcept
+        : spin_threshold_(sync::tuning.spin_threshold.exchange(spins, std::memory_order_relaxed)),
+          byte_timeout_(sync::tuning.byte_timeout.exchange(spins, std::memory_order_relaxed)) {}
+    ~EarlySleep() {
+        sync::tuning.spin_threshold.store(spin_threshold_, std::memory_order_relaxed);
+        sync::tuning.byte_timeout.store(byte_timeout_, std::memory_order_relaxed);
+    }
+    EarlySleep(const EarlySleep&) = delete;
+    EarlySleep& operator=(const EarlySleep&) = delete;
+
+  private:
+    std::uint64_t spin_threshold_, byte_timeout_;
+};
+
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all
 /// returned.
 template <class L>

@@ -50,11 +50,10 @@ void run(test::TestContext& context) {
     shared.barrier.reset();
     shared.acquisitions.store(0, std::memory_order_relaxed);
     shared.count = count;
-    const auto threshold = sync::tuning.spin_threshold.exchange(64, std::memory_order_relaxed);
+    const EarlySleep early(64);
     const auto slept_before = counters::total(sync::LockEvent::hibernate_stats);
     const bool finished = contend<L>(context, count, 0, work<L>, &shared);
     const auto slept = counters::total(sync::LockEvent::hibernate_stats) - slept_before;
-    sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
     if (!finished)
         return;
     const auto acquisitions = shared.acquisitions.load(std::memory_order_relaxed);

@@ -26,7 +26,6 @@ void work(std::uint32_t, void*) {
 template <class L>
 void run(test::TestContext& context) {
     const auto usual = workers::watchdog();
-    const auto threshold = sync::tuning.spin_threshold.exchange(64, std::memory_order_relaxed);
     workers::set_watchdog(milliseconds(400));
     sync::tuning.drop_every_nth_kick.store(1, std::memory_order_relaxed); // all of them
     test::TestContext inner(context.seed());
@@ -35,10 +34,12 @@ void run(test::TestContext& context) {
     job.count = worker_count(1); // the boot CPU watches: an interrupt to it would end a lost sleep by luck
     job.first = 1;
     job.stall_expected = true;
-    const auto outcome = workers::run(job);
+    const auto outcome = [&job] {
+        const EarlySleep early(64);
+        return workers::run(job);
+    }();
     sync::tuning.drop_every_nth_kick.store(0, std::memory_order_relaxed);
     workers::set_watchdog(usual);
-    sync::tuning.spin_threshold.store(threshold, std::memory_order_relaxed);
     reset_lock<L>();
     if (outcome.rescued == 0)
         return context.fail("all kicks were dropped and nobody stood still");
