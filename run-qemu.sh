@@ -225,7 +225,7 @@ run_all() {
             code=$EXIT_ERROR
         fi
     fi
-    ((platform_hangs == 0)) || say "platform hangs: $platform_hangs (guests that printed nothing and were started again)"
+    ((platform_hangs == 0)) || say "platform hangs: $platform_hangs (machines that TCG lost before their first byte, and that were started again)"
     say "exit code $code; results in ${out#"$PWD"/}"
     exit "$code"
 }

@@ -3,7 +3,7 @@
 #
 # One boot: QEMU under a time limit, every byte of the serial line kept, and the verdict of the report tool.
 
-# run_qemu DIR SECONDS COMMAND...: sets $qemu_status and $timed_out. The serial stream, which the command has on its
+# run_qemu DIR SECONDS COMMAND...: sets $qemu_status and $timed_out; a platform_watch sees the start, with $qemu_pid. The serial stream, which the command has on its
 # standard output, goes to DIR/serial.log and what QEMU itself says to DIR/qemu.log.
 run_qemu() {
     local dir=$1 seconds=$2 started=$SECONDS reader
@@ -15,8 +15,10 @@ run_qemu() {
     reader=$!
     # timeout(1), not a clock of our own: QEMU then ends in time even if this script is killed.
     setsid timeout -k 5 "$seconds" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
+    qemu_pid=$!
     qemu_status=0 timed_out=0
-    wait $! || qemu_status=$?
+    if declare -F platform_watch >/dev/null; then platform_watch "$dir"; fi
+    wait "$qemu_pid" || qemu_status=$?
     wait "$reader"
     # 124 is timeout's word for it; if it had to kill, the status is 137, as after anybody's kill.
     if ((qemu_status == 124 || (qemu_status == 137 && SECONDS - started >= seconds))); then timed_out=1; fi

@@ -77,6 +77,12 @@ terminate_jobs() {
     wait
 }
 
+# pause SECONDS: a sleep that a signal ends, and that is not left behind.
+pause() {
+    sleep "$1" &
+    wait $!
+}
+
 # quietly LOG COMMAND...: runs it, its output only in LOG; interruptible, unlike a plain foreground command, whose end
 # bash waits for before it looks at a signal.
 quietly() {
