@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tools/judge.hpp"
@@ -22,7 +23,10 @@ struct RunId {
     std::optional<std::uint32_t> run;
     std::optional<std::uint32_t> vm;
 
-    friend constexpr auto operator<=>(const RunId&, const RunId&) noexcept = default;
+    friend constexpr bool operator==(const RunId&, const RunId&) noexcept = default;
+    friend constexpr bool operator<(const RunId& a, const RunId& b) noexcept {
+        return std::tie(a.run, a.vm) < std::tie(b.run, b.vm);
+    }
 };
 
 /// "run 2, vm 1", or empty.

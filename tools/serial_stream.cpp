@@ -28,26 +28,14 @@ constexpr std::array<std::pair<Status, std::string_view>, 5> kStatuses{{{Status:
 /// What stands directly before a form in its line.
 enum class Before : std::uint8_t { nothing, separated, glued };
 
-/// A "not " of which one byte was lost must not look like the end of a console's prefix.
-bool was_not(std::string_view text) {
-    constexpr std::string_view kNot = "not ";
-    if (text.size() < kNot.size())
-        return false;
-    text.remove_prefix(text.size() - kNot.size());
-    int equal = 0;
-    for (std::size_t i = 0; i < kNot.size(); ++i)
-        equal += text[i] == kNot[i] ? 1 : 0;
-    return equal >= 3;
-}
-
 Before before(std::string_view text, std::size_t position) {
     text = text.substr(0, position);
     const std::size_t last = text.find_last_not_of(" \t");
     if (last == std::string_view::npos)
         return Before::nothing;
-    // "(d0) ", "vm1: ", "[  1.5] " end in punctuation and a blank; a damaged "not " seldom does.
+    // "(d0) ", "vm1: ", "[  1.5] " end in punctuation and a blank.
     const char c = text[last];
-    const bool separated = c > 0x20 && c < 0x7f && !is_alphanumeric(c) && last + 1 < text.size() && !was_not(text);
+    const bool separated = c > 0x20 && c < 0x7f && !is_alphanumeric(c) && last + 1 < text.size();
     return separated ? Before::separated : Before::glued;
 }
 
