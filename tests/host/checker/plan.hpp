@@ -24,10 +24,12 @@ inline constexpr auto kWeak = MemoryModel::weak;
 inline constexpr auto kPlan = std::to_array<PlannedScenario>({
     {.name = "2x2",        .scenario = {.cpus = 2, .rounds = 2}},
     {.name = "2x2-weak",   .scenario = {.cpus = 2, .rounds = 2, .memory = kWeak}},
+    {.name = "2x1-try",    .scenario = {.cpus = 2, .rounds = 1, .try_first = true, .memory = kWeak}},
     {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
     {.name = "3x1",        .scenario = {.cpus = 3, .rounds = 1}},
     {.name = "3x1-weak",   .scenario = {.cpus = 3, .rounds = 1, .memory = kWeak}},
     {.name = "4x3-random", .scenario = {.cpus = 4, .rounds = 3, .spurious = 1, .memory = kWeak}, .random = true},
+    {.name = "4x2-random", .scenario = {.cpus = 4, .rounds = 2, .locks = 2, .memory = kWeak}, .random = true},
     {.name = "8x2-random", .scenario = {.cpus = 8, .rounds = 2, .locks = 2, .spurious = 1, .interrupts = 1, .wake = WakeModel::armed}, .random = true},
     {.name = "2x2-armed",  .scenario = {.cpus = 2, .rounds = 2, .spurious = 1, .wake = WakeModel::armed}},
     {.name = "3x1-armed",  .scenario = {.cpus = 3, .rounds = 1, .spurious = 1, .memory = kWeak, .wake = WakeModel::armed}},

@@ -22,7 +22,7 @@ namespace {
 
 /// The same in every run, so that what a lock makes of its own address (a hash) is the same in a replay.
 constexpr std::uintptr_t kArenaAddress = 0x2000'0000'0000;
-constexpr std::size_t kArenaSize = 4096;
+constexpr std::size_t kArenaSize = 48 * 1024;
 
 /// A CPU that has looked this often and seen nothing change will not find out by looking. More than any bounded wait of
 /// a lock, because these may end by their bound.
@@ -151,6 +151,7 @@ Simulation& Simulation::instance() { return *the_simulation; }
 
 void Simulation::perform(Op& op) {
     if (running_ == kMaxCpus) { // the checker itself, before or after a run
+        ++direct_accesses_;
         track(op.address);
         const std::uint64_t found = peek(op.address, op.size);
         op.result = found;
@@ -199,7 +200,7 @@ void Simulation::spin_hint() {
 
 void Simulation::count(sync::LockEvent event, std::uint64_t n) {
     events_[static_cast<std::size_t>(event)] += n;
-    if (event == sync::LockEvent::lock_corrupt)
+    if (event == sync::LockEvent::lock_corrupt && running_ != kMaxCpus)
         fail("the lock reports a corrupt word or hash (event lock_corrupt)");
 }
 
@@ -296,6 +297,8 @@ void Simulation::start(const LockUnderCheck& lock, const Scenario& scenario) {
         track(reinterpret_cast<std::uintptr_t>(lock_at(n)));
         track(reinterpret_cast<std::uintptr_t>(data_of(n)));
     }
+    accesses_when_new_ = accesses_of_a_section(0);
+    lock.construct(lock_at(0));
     for (unsigned cpu = 0; cpu < scenario.cpus; ++cpu) {
         state_.cpus[cpu].stack_pointer = fresh_stack(stack_top(cpu), &Simulation::fibre_entry);
         state_.cpus[cpu].spurious_left = static_cast<std::uint8_t>(scenario.spurious);
@@ -628,11 +631,25 @@ void Simulation::check_end() {
     if (lock_.at_rest != nullptr && !lock_.at_rest())
         fail("left behind: all CPUs are done, and a node, a slot or a hash entry is still in use");
     for (unsigned n = 0; n < scenario_.locks && failure_.empty(); ++n) {
-        if (!lock_.try_lock(lock_at(n)))
+        if (!lock_.try_lock(lock_at(n))) {
             fail("left behind: all CPUs are done, and try_lock says that lock %u is held", n);
-        else
-            lock_.unlock(lock_at(n));
+            return;
+        }
+        lock_.unlock(lock_at(n));
+        // Nobody waits any more, so the way back to the fast path must have been found.
+        const unsigned now = accesses_of_a_section(n);
+        if (now != accesses_when_new_)
+            fail("left behind: nobody waits for lock %u, and lock() and unlock() take %u accesses to memory instead of "
+                 "%u",
+                 n, now, accesses_when_new_);
     }
+}
+
+unsigned Simulation::accesses_of_a_section(unsigned n) {
+    direct_accesses_ = 0;
+    lock_.lock(lock_at(n));
+    lock_.unlock(lock_at(n));
+    return direct_accesses_;
 }
 
 void Simulation::fail(const char* format, ...) {
@@ -766,11 +783,11 @@ std::string Simulation::location(std::uintptr_t address) const {
     char text[160];
     const std::uintptr_t offset = address - kArenaAddress;
     if (offset < kArenaSize) {
-        const auto n = static_cast<unsigned>(offset / 256);
-        if (offset % 256 >= 128)
-            std::snprintf(text, sizeof text, "data%u.%s", n, offset % 256 == 128 ? "left" : "right");
+        const auto n = static_cast<unsigned>(offset / kLockStride);
+        if (offset % kLockStride >= 128)
+            std::snprintf(text, sizeof text, "data%u.%s", n, offset % kLockStride == 128 ? "left" : "right");
         else
-            std::snprintf(text, sizeof text, "lock%u+%u", n, static_cast<unsigned>(offset % 256));
+            std::snprintf(text, sizeof text, "lock%u+%u", n, static_cast<unsigned>(offset % kLockStride));
         return text;
     }
     Dl_info info{};
