@@ -6,7 +6,7 @@
 namespace spinkick::x86::xen_pv {
 
 namespace detail {
-extern bool active;
+inline constinit bool active = false;
 } // namespace detail
 
 /// True if this kernel was entered as a Xen PV guest. Set before anything else runs, never changed.

@@ -20,10 +20,6 @@ extern "C" const char xen_pv_trap_stubs[], xen_pv_event_callback[], xen_pv_fails
 
 namespace spinkick::x86::xen_pv {
 
-namespace detail {
-constinit bool active = false;
-}
-
 namespace {
 
 using paravirt::xen_hypercall;
