@@ -101,7 +101,7 @@ TEST(SerialStream, AMangledNotIsNoPass) {
         // Without its reason the rest looks like a pass; letters in front of it give it away.
         for (const char byte : {'X', '0', '\0', '\x80'})
             EXPECT_NE(status_after("not ok 3 lock.a/tas/native\n", offset, byte), Status::pass)
-                << offset << ' ' << byte;
+                << offset << ' ' << int{byte};
     }
     EXPECT_EQ(status_after("not ok 3 lock.a/tas/native # two inside\n", 0, 'n'), Status::fail);
     EXPECT_EQ(status_after("    ok 3 lock.a/tas/native\n", 0, ' '), Status::pass);
