@@ -20,8 +20,10 @@ enum Offset : std::uint16_t {
 constexpr std::uint8_t kStatusTransmitEmpty = 0x20; // the FIFO takes 16 bytes
 constexpr std::uint8_t kStatusIdle = 0x40;          // and the shift register is empty too
 constexpr std::size_t kFifoBytes = 16;
-constexpr std::uint32_t kPatientPolls = 20'000'000; // a reader that stalls for seconds loses nothing
-constexpr std::uint32_t kImpatientPolls = 1'000;
+// In TSC ticks, by a clock of at least 1 GHz: a poll may be an exit of 20 us or a port read of 1 us. A reader that
+// stalls for seconds loses nothing.
+constexpr Tsc kPatient{20'000'000'000};
+constexpr Tsc kImpatient{1'000'000};
 
 std::uint16_t port(std::uint16_t base, Offset offset) noexcept { return static_cast<std::uint16_t>(base + offset); }
 
@@ -44,12 +46,13 @@ bool Uart16550::init() noexcept {
 }
 
 bool Uart16550::wait_for(std::uint8_t status_bit) noexcept {
-    const auto bound = lost_ == 0 ? kPatientPolls : kImpatientPolls;
-    for (std::uint32_t i = 0; i < bound; ++i) {
+    const auto bound = lost_ == 0 ? kPatient : kImpatient;
+    const auto begin = x86::rdtsc();
+    do {
         if ((x86::inb(port(base_, kLineStatus)) & status_bit) != 0)
             return true;
         x86::pause();
-    }
+    } while (x86::rdtsc() - begin < bound);
     return false;
 }
 

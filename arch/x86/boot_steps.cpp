@@ -129,6 +129,7 @@ void list_cpus() noexcept {
 void measure_skew() noexcept {
     for (std::uint32_t n = 1; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
+        tsc::skew_prepare();
         if (!machine::start_work(cpu, {[](void*) { tsc::skew_follow(x86::this_cpu()); }, nullptr, nullptr}))
             continue;
         tsc::skew_lead(cpu);
@@ -242,8 +243,7 @@ bool start_interrupt_controller() noexcept {
     if (!lapic::init(rdmsr(Msr::IA32_APIC_BASE) & kBaseMask))
         return false;
     lapic::enable_this_cpu();
-    lapic::calibrate_timer();
-    return true;
+    return lapic::calibrate_timer();
 }
 
 bool start_processors() noexcept {
@@ -284,6 +284,8 @@ bool start_processors() noexcept {
 bool prove_back_ends() noexcept {
     if (!parsed_line.list) {
         paravirt::log_hypervisors(machine::cpu_count());
+        if (!parsed_line.compact)
+            paravirt::log_leaves();
         paravirt::prove_and_choose({parsed_line.paravirt, parsed_line.kick}, machine::cpu_count());
     }
     return true;

@@ -14,16 +14,21 @@ struct CpuidResult {
     std::uint32_t eax, ebx, ecx, edx;
 };
 
+/// CPUID behind the forced-emulation prefix (ud2; "xen"): without it a Xen PV guest sees the host's leaves. Out of line, since a
+/// disassembler takes the prefix for instructions that it is not.
+[[nodiscard]] [[gnu::noinline]] inline CpuidResult forced_emulation_cpuid(std::uint32_t leaf, std::uint32_t subleaf) noexcept {
+    CpuidResult r{};
+    asm volatile(".byte 0x0f, 0x0b, 0x78, 0x65, 0x6e; cpuid"
+                 : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)
+                 : "a"(leaf), "c"(subleaf));
+    return r;
+}
+
 /// Executes CPUID. A leaf above the maximum returns data of another leaf on Intel: ask max_basic_leaf() first.
 [[nodiscard]] inline CpuidResult cpuid(std::uint32_t leaf, std::uint32_t subleaf = 0) noexcept {
     CpuidResult r{};
-    if (xen_pv::is_active()) {
-        // The forced-emulation prefix (ud2; "xen"): without it a PV guest sees the host's leaves.
-        asm volatile(".byte 0x0f, 0x0b, 0x78, 0x65, 0x6e; cpuid"
-                     : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)
-                     : "a"(leaf), "c"(subleaf));
-        return r;
-    }
+    if (xen_pv::is_active())
+        return forced_emulation_cpuid(leaf, subleaf);
     asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
     return r;
 }

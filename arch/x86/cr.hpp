@@ -18,6 +18,13 @@ namespace spinkick::x86 {
     return value;
 }
 inline void write_cr3(std::uint64_t value) noexcept { asm volatile("movq %0, %%cr3" ::"r"(value) : "memory"); }
+[[nodiscard]] inline std::uint64_t read_cr4() noexcept {
+    std::uint64_t value;
+    asm volatile("movq %%cr4, %0" : "=r"(value));
+    return value;
+}
+inline void write_cr4(std::uint64_t value) noexcept { asm volatile("movq %0, %%cr4" ::"r"(value) : "memory"); }
+inline constexpr std::uint64_t kCr4MCE = 1u << 6;
 /// CR8 is TPR[7:4] of the local APIC: interrupts of a class at or below it wait.
 [[nodiscard]] inline std::uint64_t read_cr8() noexcept {
     std::uint64_t value;

@@ -46,6 +46,9 @@ inline constexpr std::uint64_t kRflagsIF = 1u << 9;
     return {(std::uint64_t{high} << 32) | low};
 }
 
+/// All earlier stores are visible before anything that follows, also before a WRMSR that does not serialise.
+inline void store_barrier() noexcept { asm volatile("mfence; lfence" ::: "memory"); }
+
 inline void outb(std::uint16_t port, std::uint8_t value) noexcept {
     asm volatile("outb %0, %1" ::"a"(value), "Nd"(port) : "memory");
 }

@@ -67,7 +67,8 @@ void eoi() noexcept;
 void write(Register reg, std::uint32_t value) noexcept;
 
 /// Measures the timer against the kernel clock; boot CPU, once, after the clock runs.
-void calibrate_timer() noexcept;
+/// False if it does not count: without a tick nobody watches.
+[[nodiscard]] bool calibrate_timer() noexcept;
 /// Timer interrupt kVectorTimer every `period`, on this CPU; {0} stops it.
 void set_periodic_timer(Nanoseconds period) noexcept;
 /// One timer interrupt after `delay`, on this CPU.

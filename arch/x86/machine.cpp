@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 
+#include "arch/x86/cpuid.hpp"
 #include "arch/x86/cr.hpp"
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
@@ -78,9 +79,33 @@ void stop_others() noexcept {
             ipi::send_nmi(CpuId{cpu});
 }
 
+[[noreturn]] void park() noexcept {
+    for (;;) {
+        if (xen_pv::is_active())
+            xen_pv::sleep_masked();
+        else
+            hlt();
+    }
+}
+
 void on_nmi(TrapFrame&) noexcept {
-    while (stopping.load(std::memory_order_acquire))
-        hlt();
+    if (stopping.load(std::memory_order_acquire))
+        park();
+}
+
+/// Who dies. Not by percpu(): a bad GS base may be what this CPU dies of.
+std::uint32_t own_number() noexcept { return xen_pv::is_active() ? raw(this_cpu()) : raw(initial_apic_id()); }
+constexpr std::uint32_t kNobody = ~0u;
+constinit std::atomic<std::uint32_t> dying{kNobody};
+
+/// One CPU has the last words. A second fault of the same one ends the machine at once; another CPU waits for the end.
+void claim_last_words() noexcept {
+    auto who = kNobody;
+    if (dying.compare_exchange_strong(who, own_number(), std::memory_order_seq_cst))
+        return;
+    if (who == own_number())
+        power::off(static_cast<std::uint8_t>(machine::Exit::panic));
+    park();
 }
 
 void on_timer(TrapFrame&) noexcept {
@@ -105,24 +130,26 @@ void run(const machine::Work& work) noexcept {
         work.finished(work.argument, completed);
 }
 
-[[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
+/// From here on only this CPU writes: the others are stopped first, then the console's lock is broken.
+void begin_last_words() noexcept {
+    claim_last_words();
     mask_interrupts();
-    if (stopping.exchange(true, std::memory_order_seq_cst)) // another CPU is dying already: one set of last words
-        for (;;)
-            hlt();
+    stop_others();
     drivers::console::break_lock();
+}
+
+[[noreturn]] void end_with(std::string_view reason, std::uint64_t rip, std::uint64_t rbp) noexcept {
     log("PANIC: %.*s", static_cast<int>(reason.size()), reason.data());
     log("# cpu %u, test %.*s", raw(this_cpu()), static_cast<int>(test::running_test_name().size()),
         test::running_test_name().data());
     print_backtrace(rip, rbp);
-    stop_others();
     machine::power_off(machine::Exit::panic);
 }
 
 } // namespace
 
 void die_with_frame(const TrapFrame& f, std::string_view reason) noexcept {
-    drivers::console::break_lock();
+    begin_last_words();
     log("# RAX %016lx RBX %016lx RCX %016lx RDX %016lx", f.rax, f.rbx, f.rcx, f.rdx);
     log("# RSI %016lx RDI %016lx RBP %016lx RSP %016lx", f.rsi, f.rdi, f.rbp, f.rsp);
     log("# R8  %016lx R9  %016lx R10 %016lx R11 %016lx", f.r8, f.r9, f.r10, f.r11);
@@ -168,6 +195,7 @@ void power_off(Exit exit) noexcept {
 }
 
 void die(std::string_view reason) noexcept {
+    begin_last_words();
     end_with(reason, reinterpret_cast<std::uint64_t>(__builtin_return_address(0)),
              reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)));
 }

@@ -90,6 +90,24 @@ bool wait_for_all(std::uint32_t count, Nanoseconds span) noexcept {
     return true;
 }
 
+std::atomic_ref<std::uint32_t> arrival_of(std::uint32_t cpu) noexcept {
+    return std::atomic_ref(ap_entries[cpu].arrived);
+}
+
+/// Closes the door for those that are not there; one that has just come through it is waited for.
+void give_up_missing(std::uint32_t count) noexcept {
+    const clock::Deadline deadline(seconds(2));
+    for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
+        auto state = static_cast<std::uint32_t>(smp::ArrivalState::awaited);
+        // acq_rel: one side or the other has it, and what the AP did before is seen if it was the AP.
+        if (!arrival_of(cpu).compare_exchange_strong(state, static_cast<std::uint32_t>(smp::ArrivalState::given_up),
+                                                     std::memory_order_acq_rel) &&
+            state == static_cast<std::uint32_t>(smp::ArrivalState::arrived))
+            while (!has_arrived(cpu) && !deadline.passed())
+                pause();
+    }
+}
+
 } // namespace
 
 PerCpu& percpu_of(CpuId cpu) noexcept { return *blocks[index(cpu)]; }
@@ -191,8 +209,15 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
             }
             (void)wait_for_all(count, seconds(3));
         }
-        __builtin_memcpy(page, saved.data(), kPageBytes);
+        give_up_missing(count);
+        // A SIPI may still be under way to one that is missing: then the start code has to stay.
+        bool all = true;
+        for (std::uint32_t cpu = 1; cpu < count; ++cpu)
+            all = all && has_arrived(cpu);
+        if (all)
+            __builtin_memcpy(page, saved.data(), kPageBytes);
     }
+    give_up_missing(count);
     for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
         if (has_arrived(cpu))
             continue;
@@ -224,13 +249,20 @@ extern "C" void ap_entry(std::uint32_t cpu) noexcept {
     using namespace spinkick;
     using namespace spinkick::x86;
     const CpuId id{cpu};
+    auto awaited = static_cast<std::uint32_t>(smp::ArrivalState::awaited);
+    if (!arrival_of(cpu).compare_exchange_strong(awaited, static_cast<std::uint32_t>(smp::ArrivalState::arrived),
+                                                 std::memory_order_acq_rel))
+        for (;;) { // too late: nobody counts on this CPU any more
+            cli();
+            hlt();
+        }
     auto& block = percpu_of(id);
     descriptors::load_this_cpu(id, &block, ist_stacks(id));
     traps::load_this_cpu();
     if (!xen_pv::is_active())
         lapic::enable_this_cpu();
     machine_steps::init_this_cpu();
-    online.fetch_add(1, std::memory_order_relaxed); // the count alone; the flag below publishes
     block.online.store(true, std::memory_order_release);
+    online.fetch_add(1, std::memory_order_release); // after the flag: whoever counts this CPU finds it
     machine_steps::idle_loop();
 }

@@ -21,12 +21,15 @@ struct ApEntry {
     std::uint32_t apic_id;
     std::uint32_t cpu;
     std::uint64_t stack_top;
-    std::uint32_t arrived; ///< written by ap_entry through std::atomic_ref
+    std::uint32_t arrived; ///< ArrivalState, through std::atomic_ref
     std::uint32_t reserved;
 };
 static_assert(sizeof(ApEntry) == AP_ENTRY_BYTES && offsetof(ApEntry, apic_id) == AP_ENTRY_APIC_ID &&
               offsetof(ApEntry, cpu) == AP_ENTRY_CPU && offsetof(ApEntry, stack_top) == AP_ENTRY_STACK &&
               offsetof(ApEntry, arrived) == AP_ENTRY_ARRIVED);
+
+/// Whether an AP may still come. One that comes after it was given up parks: the run has begun without it.
+enum class ArrivalState : std::uint32_t { awaited, arrived, given_up };
 
 /// What a bring-up came to.
 struct BringUp {

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "arch/x86/cpuid.hpp"
 #include "arch/x86/cr.hpp"
 #include "arch/x86/descriptors.hpp"
 #include "arch/x86/fixup.hpp"
@@ -123,7 +124,7 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
     block.rescue.store(false, std::memory_order_relaxed); // read by this CPU's NMIs only
     block.interrupt_depth = 0;
     if (!xen_pv::is_active()) {
-        while (lapic::highest_in_service() != 0)
+        for (int i = 0; i < 256 && lapic::highest_in_service() != 0; ++i)
             lapic::eoi();
         lapic::write(lapic::Register::TPR, 0); // not by CR8: see paravirt/ipi.hpp
     } else {
@@ -215,6 +216,9 @@ void load_this_cpu() noexcept {
         return xen_pv::load_traps_this_cpu();
     const Pointer pointer{sizeof(idt) - 1, reinterpret_cast<std::uint64_t>(idt.data())};
     asm volatile("lidt %0" ::"m"(pointer) : "memory");
+    // Only with CR4.MCE a machine check comes to its gate; without, it is a shutdown without a word. CPUID.1:EDX[7].
+    if (((cpuid(1).edx >> 7) & 1) != 0)
+        write_cr4(read_cr4() | kCr4MCE);
 }
 
 void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi) noexcept {

@@ -120,16 +120,20 @@ std::uint64_t khz() noexcept { return frequency_khz; }
 const char* source() noexcept { return frequency_source; }
 Skew skew_of(CpuId cpu) noexcept { return skews[index(cpu)]; }
 
+void skew_prepare() noexcept { turn.store(0, std::memory_order_seq_cst); } // both sides wait for turn 1
+
 void skew_lead(CpuId cpu) noexcept {
     Skew best{0, ~0ull, false};
-    turn.store(0, std::memory_order_seq_cst); // a clean start: both sides wait for turn 1
     for (unsigned round = 0; round < kSkewRounds; ++round) {
         const auto before = rdtsc_ordered();
         turn.store(2 * round + 1, std::memory_order_release); // the follower acquires it
         const clock::Deadline deadline(milliseconds(50));
         while (turn.load(std::memory_order_acquire) != 2 * round + 2) { // acquires the answer
-            if (deadline.passed())
+            if (deadline.passed()) {
+                turn.store(kSkewOver, std::memory_order_release);
+                skews[index(cpu)] = best; // what was measured so far stands
                 return;
+            }
             pause();
         }
         const auto after = rdtsc_ordered();

@@ -34,6 +34,8 @@ struct Skew {
 [[nodiscard]] Skew skew_of(CpuId cpu) noexcept;
 
 /// Both sides of the measurement; the boot CPU calls lead() while `cpu` runs follow(). Bounded.
+/// To be called before the follower is started.
+void skew_prepare() noexcept;
 void skew_lead(CpuId cpu) noexcept;
 void skew_follow(CpuId cpu) noexcept;
 

@@ -26,7 +26,8 @@ struct alignas(64) Pulse {
 
 struct Slot {
     std::uint32_t worker = 0;
-    bool running = false; ///< set before the start, cleared by `finished` on the CPU itself
+    std::uint32_t job = 0; ///< number of the job it belongs to
+    bool running = false;  ///< set before the start, cleared by `finished` on the CPU itself
 };
 
 constinit std::array<Pulse, kMaxCpus> pulses{};
@@ -42,6 +43,8 @@ constinit Nanoseconds interval = seconds(10);
 constinit bool dumped = false;
 constinit CpuId first_stalled{};
 
+constinit std::uint32_t job_number = 0;
+
 void enter(void* argument) {
     const auto& slot = *static_cast<Slot*>(argument);
     current.body(slot.worker, current.argument);
@@ -49,6 +52,8 @@ void enter(void* argument) {
 
 void finished(void* argument, bool by_itself) noexcept {
     auto& slot = *static_cast<Slot*>(argument);
+    if (slot.job != job_number || !slot.running)
+        return; // left behind by a job that has given it up
     (by_itself ? completed : rescued).fetch_add(1, std::memory_order_relaxed); // published by the release below
     std::atomic_ref(slot.running).store(false, std::memory_order_release);
     running.fetch_sub(1, std::memory_order_release); // run() acquires it and sees the counts
@@ -107,6 +112,7 @@ CpuId cpu_of(std::uint32_t worker, std::uint32_t first) noexcept { return machin
 
 Outcome run(const Job& job) noexcept {
     current = job;
+    ++job_number;
     running.store(job.count, std::memory_order_relaxed); // start_work() publishes all of this
     completed.store(0, std::memory_order_relaxed);
     rescued.store(0, std::memory_order_relaxed);
@@ -124,7 +130,13 @@ Outcome run(const Job& job) noexcept {
         auto& pulse = pulses[index(cpu)];
         pulse.note.store(nullptr, std::memory_order_relaxed);
         pulse.seen_at = begin;
-        slot = {worker, true};
+        if (cpu != machine::this_cpu() && !machine::is_idle(cpu)) {
+            log("# worker %u: CPU %u is not idle", worker, raw(cpu));
+            running.fetch_sub(1, std::memory_order_relaxed); // no worker has been waited for yet
+            ++outcome.started;
+            continue;
+        }
+        slot = {worker, job_number, true};
         const machine::Work work{enter, &slot, finished};
         ++outcome.started;
         if (cpu == machine::this_cpu()) {
@@ -140,8 +152,11 @@ Outcome run(const Job& job) noexcept {
     const auto give_up = job_end + kLastGrace;
     while (!nobody_runs(nullptr) && clock::now() < give_up)
         machine::idle_unless(nobody_runs, nullptr);
-    if (!nobody_runs(nullptr))
+    if (!nobody_runs(nullptr)) {
+        for (auto& slot : slots)
+            std::atomic_ref(slot.running).store(false, std::memory_order_relaxed);
         log("# %u workers cannot be reached any more", running.load(std::memory_order_relaxed));
+    }
     machine::set_tick(nullptr, kTick);
     // `finished` runs inside the work: a CPU is free for the next job a moment later.
     const clock::Deadline settle(seconds(5));

@@ -47,7 +47,7 @@ struct Record {
 
 struct Shared {
     workers::Barrier barrier{};
-    std::atomic<bool> stop{false};
+    std::atomic<std::uint32_t> late{0};
     Nanoseconds duration{};
     std::uint32_t count = 0;
     std::uint64_t hold_units = 0, think_units = 0;
@@ -71,11 +71,14 @@ template <class L>
 void work(std::uint32_t worker, void*) {
     auto& s = shared;
     auto& record = record_of(worker);
-    const auto skew = machine::skew_of(machine::this_cpu()).ticks;
+    const auto own_skew = machine::skew_of(machine::this_cpu());
+    const auto skew = own_skew.ticks;
     const auto self = machine::this_cpu();
     auto& lock = lock_under_test<L>;
-    if (!s.barrier.wait(s.count))
+    if (!s.barrier.wait(s.count)) {
+        s.late.fetch_add(1, std::memory_order_relaxed); // read after the job
         return;
+    }
     record.gaps.start(machine::time_stamp());
     // Once in any case: on a host with few CPUs the duration may have passed before all were here.
     do {
@@ -92,14 +95,15 @@ void work(std::uint32_t worker, void*) {
         s.run_length.store(run, std::memory_order_relaxed);
         s.last_holder.store(raw(self), std::memory_order_relaxed);
         const auto leaving = machine::time_stamp();
-        s.released_at.store(common_time(leaving, skew), std::memory_order_relaxed);
+        // A CPU whose counter was not compared gives no time for others to reckon with.
+        s.released_at.store(own_skew.measured ? common_time(leaving, skew) : 0, std::memory_order_relaxed);
         lock.unlock();
 
         record.wait.record((acquired - asked).value, self);
         record.hold.record((leaving - acquired).value, self);
         const auto entered = common_time(acquired, skew);
         // Only if it waited for that release: one that came after the release found the lock free.
-        if (released > common_time(asked, skew) && entered > released)
+        if (own_skew.measured && released > common_time(asked, skew) && entered > released)
             record.handoff.record(entered - released, self);
         if (run > record.longest_run)
             record.longest_run = run;
@@ -235,6 +239,7 @@ void run(test::TestContext& context) {
                 new (machine::scratch_of(workers::cpu_of(worker)).data()) Record{};
             shared.barrier.reset();
             shared.count = count;
+            shared.late.store(0, std::memory_order_relaxed);
             shared.duration = milliseconds(line.duration_ms);
             shared.hold_units = stress::units_for(kHold);
             shared.think_units = stress::units_for(kThink);
@@ -246,6 +251,9 @@ void run(test::TestContext& context) {
             if (!row.run(context, count))
                 return;
             const auto elapsed = clock::now() - begin;
+            if (const auto late = shared.late.load(std::memory_order_relaxed); late != 0)
+                return context.error("%s/%s: %u of %u workers did not begin within the watchdog interval", row.lock,
+                                     row.backend, late, count);
             emit_repetition(row, rep, count, elapsed, counters::Snapshot::take().since(events), total_steal() - steal);
             for (std::uint32_t worker = 0; worker < count; ++worker) {
                 const auto& record = record_of(worker);

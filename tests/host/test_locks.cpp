@@ -20,6 +20,13 @@
 namespace spinkick::host {
 namespace {
 
+/// Both switches that say how long a waiter spins before it sleeps.
+void set_thresholds(std::uint64_t spins) noexcept {
+    sync::tuning.spin_threshold = spins;
+    sync::tuning.byte_timeout = spins;
+}
+
+
 using namespace std::chrono_literals;
 using sync::LockEvent;
 using sync::WaitEarly;
@@ -39,9 +46,9 @@ constexpr std::uint64_t kFewSpins = 50;
 /// Restores the switches that a test has changed.
 class TuningFixture : public ::testing::Test {
   protected:
-    TuningFixture() { sync::tuning.spin_threshold = kFewSpins; }
+    TuningFixture() { set_thresholds(kFewSpins); }
     ~TuningFixture() override {
-        sync::tuning.spin_threshold = 1u << 15;
+        set_thresholds(1u << 15);
         sync::tuning.wait_early = WaitEarly::state;
         sync::tuning.drop_every_nth_kick = 0;
     }
@@ -376,7 +383,7 @@ TYPED_TEST_SUITE(SleepingLock, sync::LocksOn<Threads>::Apply<::testing::Types>, 
 
 TYPED_TEST(SleepingLock, SleepsAndIsKickedAndEveryKickIsAccountedFor) {
     static constinit TypeParam lock;
-    sync::tuning.spin_threshold = 1;
+    set_thresholds(1);
     const EventCounts before = Threads::events();
     const auto result = work_out(lock, 8, 500ms, false, [](TypeParam& l) {
         l.lock();
@@ -395,7 +402,7 @@ TYPED_TEST(SleepingLock, WorksAtEverySpinThreshold) {
     for (const std::uint64_t threshold :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
         static constinit TypeParam lock;
-        sync::tuning.spin_threshold = threshold;
+        set_thresholds(threshold);
         const std::uint64_t slept = Threads::events()[LockEvent::hibernate_stats];
         const auto result = work_out(lock, 4, 200ms, false, [](TypeParam& l) {
             l.lock();
@@ -412,7 +419,7 @@ TYPED_TEST(SleepingLock, WorksAtEverySpinThreshold) {
 
 TYPED_TEST(SleepingLock, TheThresholdActsWhileTheLockIsInUse) {
     static constinit TypeParam lock;
-    sync::tuning.spin_threshold = ~std::uint64_t{0};
+    set_thresholds(~std::uint64_t{0});
     const std::uint64_t slept = Threads::events()[LockEvent::hibernate_stats];
     std::atomic<bool> stop{false};
     Crew crew(4, [&](CpuId) {
@@ -423,7 +430,7 @@ TYPED_TEST(SleepingLock, TheThresholdActsWhileTheLockIsInUse) {
     });
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(Threads::events()[LockEvent::hibernate_stats], slept);
-    sync::tuning.spin_threshold = 1;
+    set_thresholds(1);
     EXPECT_TRUE(eventually([&] { return Threads::events()[LockEvent::hibernate_stats] > slept; }));
     stop = true;
 }
@@ -431,7 +438,7 @@ TYPED_TEST(SleepingLock, TheThresholdActsWhileTheLockIsInUse) {
 TYPED_TEST(SleepingLock, NeverSleepsInNmi) {
     static constinit TypeParam lock;
     constexpr CpuId kCpu{40};
-    sync::tuning.spin_threshold = 1;
+    set_thresholds(1);
     const std::uint64_t slept = Threads::events(kCpu)[LockEvent::hibernate_stats];
     lock.lock();
     {
@@ -453,7 +460,7 @@ TYPED_TEST(SleepingLock, NeverSleepsInNmi) {
 TYPED_TEST(SleepingLock, ADroppedKickIsSeen) {
     static constinit TypeParam lock;
     constexpr CpuId kCpu{41};
-    sync::tuning.spin_threshold = 1;
+    set_thresholds(1);
     const std::uint64_t slept = Threads::events(kCpu)[LockEvent::hibernate_stats];
     std::atomic<bool> acquired{false};
     lock.lock();
@@ -494,7 +501,7 @@ class OneQueue {
 
     EventCounts run(std::uint64_t head_spins, std::uint64_t behind_spins, bool behind_sleeps) {
         parked_ = release_ = behind_spins_ = false;
-        sync::tuning.spin_threshold = head_spins;
+        set_thresholds(head_spins);
         const EventCounts before = Threads::events();
         lock_.lock();
         {
@@ -510,7 +517,7 @@ class OneQueue {
                     Threads::interrupt(kHead);
                 return parked_.load();
             }));
-            sync::tuning.spin_threshold = behind_spins;
+            set_thresholds(behind_spins);
             const std::uint64_t tail = lock_.word() >> 16;
             crew.add(kBehind, [this] {
                 this_thread_cpu.handler = [](void* self) { static_cast<OneQueue*>(self)->behind_spins_ = true; };
@@ -521,7 +528,7 @@ class OneQueue {
             EXPECT_TRUE(eventually([&] { return lock_.word() >> 16 != tail; }));
             Threads::interrupt(kBehind);
             EXPECT_TRUE(eventually([this] { return behind_spins_.load(); })); // by its own number
-            sync::tuning.spin_threshold = head_spins;
+            set_thresholds(head_spins);
             release_ = true;
             if (behind_sleeps) {
                 EXPECT_TRUE(eventually([] { return Threads::is_asleep(kBehind); }));
@@ -596,7 +603,7 @@ TEST_F(PvQueuedLock, KicksASleeperOnceAndAtUnlock) {
 
 TEST_F(PvQueuedLock, StealsOnlyWhileTheHeadSleeps) {
     static constinit PvQueued lock;
-    sync::tuning.spin_threshold = 1;
+    set_thresholds(1);
     const std::uint64_t stolen = Threads::events()[LockEvent::pv_lock_stealing];
     // The kick is dropped, so the head sleeps on with the lock free: a newcomer takes it past the queue.
     std::atomic<bool> acquired{false};

@@ -14,13 +14,14 @@ struct Shared {
 constinit Shared shared{};
 
 template <class L>
-void work(std::uint32_t, void* argument) {
+void work(std::uint32_t worker, void* argument) {
     auto& s = *static_cast<Shared*>(argument);
     using Machine = typename L::Machine;
     auto& lock = lock_under_test<L>;
     std::uint32_t wrong = 0, calls = 0;
     for (std::uint32_t round = 0; round < 400 && !workers::over(); ++round) {
-        const bool mask = (round & 1) != 0;
+        // Of two CPUs the boot CPU keeps its interrupts: its timer is what notices a stall.
+        const bool mask = (round & 1) != 0 && (machine::cpu_count() >= 3 || worker != 0);
         typename Machine::InterruptState state{};
         if (mask)
             state = Machine::disable_interrupts();
@@ -51,6 +52,8 @@ void run(test::TestContext& context) {
     if (!contend<L>(context, worker_count(first), first, work<L>, &shared, milliseconds(200)))
         return;
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
+    if (const auto calls = shared.calls.load(std::memory_order_relaxed); calls < 2)
+        return context.error("only %u rounds", calls);
     if (wrong != 0)
         context.fail("the mask had changed %u times in %u rounds", wrong, shared.calls.load(std::memory_order_relaxed));
     else

@@ -62,12 +62,14 @@ void work(std::uint32_t worker, void* argument) {
     std::uint64_t wrong = 0, done = 0;
     while (done < kRounds && !workers::over()) {
         typename Machine::InterruptState mask{};
-        if (s.mask_interrupts)
+        // Of two CPUs the boot CPU keeps its interrupts: its timer is what notices a stall.
+        const bool masks = s.mask_interrupts && (machine::cpu_count() >= 3 || worker != 0);
+        if (masks)
             mask = Machine::disable_interrupts();
         lock_under_test<L>.lock();
         wrong += check_ten(s) + check_torn(s, (std::uint64_t{worker} << 32) + done);
         lock_under_test<L>.unlock();
-        if (s.mask_interrupts)
+        if (masks)
             Machine::restore_interrupts(mask);
         ++done;
         workers::progress();

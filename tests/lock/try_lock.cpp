@@ -9,8 +9,10 @@ namespace {
 struct Shared {
     std::atomic<std::uint32_t> phase{0};
     std::atomic<std::uint32_t> wrong{0};
+    std::atomic<std::uint32_t> rounds{0};
 };
 constinit Shared shared{};
+constexpr std::uint32_t kRounds = 25;
 
 bool wait_for_phase(Shared& s, std::uint32_t phase) noexcept {
     const clock::Deadline deadline(workers::watchdog());
@@ -28,7 +30,6 @@ void work(std::uint32_t worker, void* argument) {
     auto& s = *static_cast<Shared*>(argument);
     auto& lock = lock_under_test<L>;
     std::uint32_t wrong = 0;
-    constexpr std::uint32_t kRounds = 25;
     for (std::uint32_t round = 0; round < kRounds; ++round) {
         const auto base = round * 4;
         if (worker == 0) {
@@ -52,6 +53,7 @@ void work(std::uint32_t worker, void* argument) {
             lock.unlock();
             s.phase.store(base + 4, std::memory_order_release);
         }
+        s.rounds.fetch_add(1, std::memory_order_relaxed);
         workers::progress();
     }
     s.wrong.fetch_add(wrong, std::memory_order_relaxed);
@@ -61,12 +63,13 @@ template <class L>
 void work_alone(std::uint32_t, void* argument) {
     auto& s = *static_cast<Shared*>(argument);
     auto& lock = lock_under_test<L>;
-    for (std::uint32_t round = 0; round < 100; ++round) {
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
         if (!lock.try_lock())
             s.wrong.fetch_add(1, std::memory_order_relaxed);
         if (lock.try_lock())
             s.wrong.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
+        s.rounds.fetch_add(1, std::memory_order_relaxed);
         workers::progress();
     }
 }
@@ -75,9 +78,15 @@ template <class L>
 void run(test::TestContext& context) {
     shared.phase.store(0, std::memory_order_relaxed);
     shared.wrong.store(0, std::memory_order_relaxed);
+    shared.rounds.store(0, std::memory_order_relaxed);
     const bool two = machine::cpu_count() >= 2;
     if (!contend<L>(context, two ? 2 : 1, 0, two ? work<L> : work_alone<L>, &shared))
         return;
+    if (const auto rounds = shared.rounds.load(std::memory_order_relaxed); rounds != (two ? 2 * kRounds : kRounds)) {
+        reset_lock<L>();
+        return context.error("%u rounds ended, %u were to: the workers lost each other", rounds,
+                             two ? 2 * kRounds : kRounds);
+    }
     const auto wrong = shared.wrong.load(std::memory_order_relaxed);
     if (wrong != 0)
         context.fail("%u wrong answers", wrong);

@@ -37,7 +37,8 @@ void run(test::TestContext& context) {
             const bool executable = (entry & paging::kEntryNoExecute) == 0;
             if ((entry & paging::kEntryPresent) == 0)
                 return context.fail("%s page %p is not mapped", range.name, static_cast<const void*>(page));
-            if ((writable && !range.writable) || (range.executable && !executable) || (nx && executable != range.executable))
+            if ((writable && !range.writable) || (range.executable && !executable) ||
+                (nx && executable != range.executable))
                 return context.fail("%s page %p has entry 0x%llx", range.name, static_cast<const void*>(page),
                                     static_cast<unsigned long long>(entry));
         }

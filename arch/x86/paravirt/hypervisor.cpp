@@ -205,6 +205,15 @@ bool read_own_xen_vcpu_id(XenVcpuId& id) noexcept {
     return true;
 }
 
+void log_leaves() noexcept {
+    constexpr std::uint32_t kMost = 32; // no hypervisor has more; one that claims more is cut
+    for (const auto& leaves : hypervisors().all())
+        for (std::uint32_t leaf = leaves.base; leaf <= leaves.max_leaf && leaf < leaves.base + kMost; ++leaf) {
+            const auto r = x86::cpuid(leaf);
+            log("# leaf 0x%08x: EAX=0x%08x EBX=0x%08x ECX=0x%08x EDX=0x%08x", leaf, r.eax, r.ebx, r.ecx, r.edx);
+        }
+}
+
 void log_hypervisors(std::uint32_t cpus) noexcept {
     char line[400];
     TextBuffer out(line);

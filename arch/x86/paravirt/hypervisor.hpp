@@ -176,6 +176,8 @@ void detect() noexcept;
 [[nodiscard]] const Hypervisors& hypervisors() noexcept;
 /// This CPU's own vCPU number as Xen's leaf says it; false if the leaf has none.
 [[nodiscard]] bool read_own_xen_vcpu_id(XenVcpuId& id) noexcept;
+/// Writes every hypervisor leaf as it stands, one line each.
+void log_leaves() noexcept;
 /// Writes what was found, leaves and features by name, and Linux's choice, one line each.
 void log_hypervisors(std::uint32_t cpus) noexcept;
 

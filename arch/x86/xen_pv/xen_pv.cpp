@@ -224,7 +224,8 @@ void set_periodic_timer(Nanoseconds period) noexcept {
 
 void look_again() noexcept {
     auto& info = *this_cpu_state().info;
-    std::atomic_ref(info.evtchn_pending_sel).store(~std::uint64_t{0}, std::memory_order_relaxed); // before the flag below
+    std::atomic_ref(info.evtchn_pending_sel)
+        .store(~std::uint64_t{0}, std::memory_order_relaxed); // before the flag below
     std::atomic_ref(info.evtchn_upcall_pending).store(1, std::memory_order_seq_cst);
 }
 
