@@ -14,9 +14,10 @@ struct CpuidResult {
     std::uint32_t eax, ebx, ecx, edx;
 };
 
-/// CPUID behind the forced-emulation prefix (ud2; "xen"): without it a Xen PV guest sees the host's leaves. Out of line, since a
-/// disassembler takes the prefix for instructions that it is not.
-[[nodiscard]] [[gnu::noinline]] inline CpuidResult forced_emulation_cpuid(std::uint32_t leaf, std::uint32_t subleaf) noexcept {
+/// CPUID behind the forced-emulation prefix (ud2; "xen"): without it a Xen PV guest sees the host's leaves. Out of
+/// line, since a disassembler takes the prefix for instructions that it is not.
+[[nodiscard]] [[gnu::noinline]] inline CpuidResult forced_emulation_cpuid(std::uint32_t leaf,
+                                                                          std::uint32_t subleaf) noexcept {
     CpuidResult r{};
     asm volatile(".byte 0x0f, 0x0b, 0x78, 0x65, 0x6e; cpuid"
                  : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)

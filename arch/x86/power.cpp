@@ -4,7 +4,9 @@
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/xen_pv/xen_pv.hpp"
+#include "drivers/console.hpp"
 #include "drivers/debug_exit.hpp"
+#include "kernel/console.hpp"
 
 namespace spinkick::x86::power {
 namespace {
@@ -32,6 +34,8 @@ void triple_fault() noexcept {
 void off(std::uint8_t exit_value) noexcept {
     mask_interrupts();
     drivers::debug_exit(exit_value);
+    console_write_line("spinkick: exit device absent");
+    drivers::console::drain();
     if (hypervisor_method != nullptr)
         hypervisor_method(exit_value);
     triple_fault();

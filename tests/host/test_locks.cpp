@@ -26,7 +26,6 @@ void set_thresholds(std::uint64_t spins) noexcept {
     sync::tuning.byte_timeout = spins;
 }
 
-
 using namespace std::chrono_literals;
 using sync::LockEvent;
 using sync::WaitEarly;

@@ -47,6 +47,9 @@ const std::vector<LockUnderCheck>& locks_under_check() {
     return locks;
 }
 
-void set_spin_threshold(unsigned looks) { sync::tuning.spin_threshold.store(looks, std::memory_order_relaxed); }
+void set_spin_threshold(unsigned looks) {
+    sync::tuning.spin_threshold.store(looks, std::memory_order_relaxed);
+    sync::tuning.byte_timeout.store(looks, std::memory_order_relaxed);
+}
 
 } // namespace spinkick::checker

@@ -50,7 +50,7 @@ struct LockUnderCheck {
 
 /// The locks of kernel/sync/locks.hpp on the machines of machine.hpp.
 [[nodiscard]] const std::vector<LockUnderCheck>& locks_under_check();
-/// sync::tuning.spin_threshold
+/// How long every lock spins before it sleeps: sync::tuning.spin_threshold and byte_timeout.
 void set_spin_threshold(unsigned looks);
 
 struct Scenario {
