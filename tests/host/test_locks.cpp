@@ -484,6 +484,28 @@ TYPED_TEST(SleepingLock, ADroppedKickIsSeen) {
     TestFixture::expect_token_identity();
 }
 
+using PvTicket = sync::PvTicketLock<Threads>;
+using PvTicketLock = SleepingLock<PvTicket>;
+
+// A flag that stayed would send every later unlock into its slow path, with nobody there to be kicked.
+TEST_F(PvTicketLock, DropsTheSleepersFlagWithTheLastSleeper) {
+    static constinit PvTicket lock;
+    constexpr CpuId kCpu{42};
+    sync::tuning.spin_threshold = 1;
+    lock.lock();
+    Crew crew;
+    crew.add(kCpu, [] {
+        lock.lock();
+        lock.unlock();
+    });
+    ASSERT_TRUE(eventually([] { return Threads::is_asleep(kCpu); }));
+    EXPECT_EQ(lock.word() & 1, 1u);
+    lock.unlock();
+    crew.join();
+    EXPECT_EQ(lock.word() & 1, 0u);
+    expect_token_identity();
+}
+
 using PvQueued = sync::PvQueuedLock<Threads>;
 using PvQueuedLock = SleepingLock<PvQueued>;
 
