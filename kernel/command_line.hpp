@@ -53,7 +53,7 @@ struct CommandLine {
     bool list = false;        ///< list the tests, run none
     std::uint64_t seed = 1;   ///< fixed, so that two runs make the same choices
     std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
-    std::uint32_t duration_ms = 200;
+    std::uint32_t duration_ms = 100;
     std::uint64_t spin_threshold = 1u << 15;
     sync::WaitEarly wait_early = sync::WaitEarly::state;
     KickChoice kick = KickChoice::automatic;

@@ -17,7 +17,7 @@ struct Shared {
 };
 constinit Shared shared{};
 
-constexpr std::uint32_t kRounds = 6;
+constexpr std::uint32_t kRounds = 3;
 
 template <class L>
 void work(std::uint32_t worker, void* argument) {
