@@ -115,7 +115,19 @@ run_guest() {
 # The keeper: TCG's fault strikes when KVM's static keys are patched, at the first guest's start and the last one's end.
 # As long as one guest exists they stay as they are.
 qemu-system-x86_64 -accel kvm -machine microvm -m 16 -nodefaults -no-user-config -display none -S >/run/keeper 2>&1 &
-sleep 1
+for _ in $(seq 60); do
+    if ls /sys/kernel/debug/kvm/*/vcpu0 >/dev/null 2>&1; then
+        break
+    fi
+    sleep 0.5
+done
+
+# The kernel was started with maxcpus=1: loading modules and patching code takes thousands of IPIs on several CPUs, each
+# of which waits until the machine below has time for the other CPU's thread. On a busy machine that took minutes.
+for cpu in /sys/devices/system/cpu/cpu*/online; do
+    [ "$(cat "$cpu")" = 1 ] || echo 1 >"$cpu"
+done
+tell "cpus $(nproc), up $(cut -d ' ' -f 1 /proc/uptime) s"
 
 guests=
 for guest in /guests/[0-9]*; do
