@@ -301,6 +301,7 @@ void Simulation::start(const LockUnderCheck& lock, const Scenario& scenario) {
     }
     accesses_when_new_ = accesses_of_a_section(0);
     lock.construct(lock_at(0));
+    std::memset(stacks_, 0, kMaxCpus * kStackSize); // what an earlier run has left would tell equal states apart
     for (unsigned cpu = 0; cpu < scenario.cpus; ++cpu) {
         state_.cpus[cpu].stack_pointer = fresh_stack(stack_top(cpu), &Simulation::fibre_entry);
         state_.cpus[cpu].spurious_left = static_cast<std::uint8_t>(scenario.spurious);
