@@ -82,15 +82,15 @@ class Atomic {
         return false;
     }
     bool compare_exchange_strong(T& expected, T desired, std::memory_order order) noexcept {
-        return compare_exchange_strong(expected, desired, order,
-                                       order == std::memory_order_acq_rel   ? std::memory_order_acquire
-                                       : order == std::memory_order_release ? std::memory_order_relaxed
-                                                                            : order);
+        return compare_exchange_strong(expected, desired, order, failure_of(order));
     }
 
     /// For mutated headers: if `torn`, a compare and exchange that is not one.
+    bool compare_exchange_torn_if(bool torn, T& expected, T desired, std::memory_order order) noexcept {
+        return compare_exchange_torn_if(torn, expected, desired, order, failure_of(order));
+    }
     bool compare_exchange_torn_if(bool torn, T& expected, T desired, std::memory_order order,
-                                  std::memory_order failure = std::memory_order_relaxed) noexcept {
+                                  std::memory_order failure) noexcept {
         if (!torn)
             return compare_exchange_strong(expected, desired, order, failure);
         const T seen = load(order == std::memory_order_relaxed ? order : std::memory_order_acquire);
@@ -103,6 +103,12 @@ class Atomic {
     }
 
   private:
+    /// As std::atomic derives it where one order is given.
+    [[nodiscard]] static std::memory_order failure_of(std::memory_order order) noexcept {
+        return order == std::memory_order_acq_rel   ? std::memory_order_acquire
+               : order == std::memory_order_release ? std::memory_order_relaxed
+                                                    : order;
+    }
     [[nodiscard]] static std::uint64_t to_bits(T value) noexcept {
         if constexpr (std::is_pointer_v<T>)
             return reinterpret_cast<std::uint64_t>(value);

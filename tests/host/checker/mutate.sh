@@ -25,6 +25,13 @@ explain() { # HEADER OPERATOR STATEMENT
         !/^#/ && $1 == header && $2 == operator && index(statement, $3) != 0 { print $4; exit }' "$explanations"
 }
 
+# Without a fault nothing may be found, or every mutant would count as killed.
+if ! timeout -k 5 900 "$checker" --mutant 0 --seconds "$seconds" > "$output" 2>&1; then
+    echo "mutate.sh: the checker fails without any mutant:"
+    grep '^FAILED' "$output" || tail -n 3 "$output"
+    exit 2
+fi
+
 killed=0
 survived=0
 unexplained=0

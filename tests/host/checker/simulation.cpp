@@ -153,6 +153,8 @@ void Simulation::perform(Op& op) {
     if (running_ == kMaxCpus) { // the checker itself, before or after a run
         ++direct_accesses_;
         track(op.address);
+        if (!failure_.empty())
+            return; // perhaps there is nothing at this address
         const std::uint64_t found = peek(op.address, op.size);
         op.result = found;
         std::uint64_t value = op.operand;
@@ -299,6 +301,7 @@ void Simulation::start(const LockUnderCheck& lock, const Scenario& scenario) {
     }
     accesses_when_new_ = accesses_of_a_section(0);
     lock.construct(lock_at(0));
+    std::memset(stacks_, 0, kMaxCpus * kStackSize); // what an earlier run has left would tell equal states apart
     for (unsigned cpu = 0; cpu < scenario.cpus; ++cpu) {
         state_.cpus[cpu].stack_pointer = fresh_stack(stack_top(cpu), &Simulation::fibre_entry);
         state_.cpus[cpu].spurious_left = static_cast<std::uint8_t>(scenario.spurious);
@@ -598,7 +601,7 @@ std::uint64_t Simulation::read(const Cpu& cpu, std::uintptr_t address, unsigned 
 
 bool Simulation::stale_value(const Cpu& cpu, const Op& op, std::uint64_t& value) const {
     // Not right after a spin hint: a loop would read the same old value for ever.
-    if (op.kind != OpKind::load || acquires(op.order) || cpu.stales == 0 || cpu.idle != 0)
+    if (op.kind != OpKind::load || op.order == std::memory_order_seq_cst || cpu.stales == 0 || cpu.idle != 0)
         return false;
     for (unsigned k = 0; k < cpu.buffered; ++k)
         if (overlap(cpu.buffer[k].address, cpu.buffer[k].size, op.address, op.size))
@@ -678,10 +681,7 @@ void Simulation::track(std::uintptr_t address) {
     }
     if (address - reinterpret_cast<std::uintptr_t>(stacks_) < kMaxCpus * kStackSize)
         return; // saved with the stack
-    std::fprintf(stderr,
-                 "checker: a lock uses an atomic at %#zx, outside of static data, of the lock and of the stacks\n",
-                 static_cast<std::size_t>(address));
-    std::exit(2);
+    fail("an atomic access at %#zx: neither static data, nor a lock, nor a stack", static_cast<std::size_t>(address));
 }
 
 /// The time of the last kick (timed_kicks.hpp) decides nothing but what is counted. Taken as it is it would make many
