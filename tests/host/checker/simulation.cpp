@@ -265,7 +265,7 @@ Simulation::Simulation() {
     regions_[0].base = kArenaAddress;
     regions_[0].size = kArenaSize;
     regions_[1].base = reinterpret_cast<std::uintptr_t>(__data_start) & ~(kLine - 1);
-    regions_[1].size = reinterpret_cast<std::uintptr_t>(_end) / kLine * kLine - regions_[1].base;
+    regions_[1].size = (reinterpret_cast<std::uintptr_t>(_end) + kLine - 1) / kLine * kLine - regions_[1].base;
     for (Region& region : regions_) {
         const auto* bytes = reinterpret_cast<const std::byte*>(region.base);
         region.pristine.assign(bytes, bytes + region.size);
