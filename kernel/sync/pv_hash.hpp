@@ -78,9 +78,8 @@ class PvHash {
 
     /// No entry is in use. Exact when nobody waits.
     [[nodiscard]] bool empty() const noexcept {
-        return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
-            return entry.lock.load(std::memory_order_relaxed) == nullptr;
-        });
+        return std::all_of(entries_.begin(), entries_.end(),
+                           [](const Entry& entry) { return entry.lock.load(std::memory_order_relaxed) == nullptr; });
     }
 
   private:
