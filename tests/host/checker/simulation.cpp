@@ -33,6 +33,8 @@ constexpr std::uint8_t kUnknown = 0;
 constexpr std::uint8_t kNoStatistic = 1;
 constexpr std::uint8_t kStatistic = 2;
 
+constexpr std::uint32_t kMostEarlyReads = 2;
+
 Simulation* the_simulation = nullptr;
 
 bool overlap(std::uintptr_t a, std::size_t a_size, std::uintptr_t b, std::size_t b_size) {
@@ -512,7 +514,9 @@ void Simulation::execute(unsigned n, bool early) {
             print_op(n, op, "ends by a kick");
         return;
     case OpKind::load:
-        if (!early || !stale_value(cpu, op, op.result)) {
+        if (early) {
+            read_early(cpu, op);
+        } else {
             op.result = read(cpu, op.address, op.size);
             const auto end = std::remove_if(cpu.stale.begin(), cpu.stale.begin() + cpu.stales, [&](const Stale& stale) {
                 return acquires(op.order) || overlap(stale.address, stale.size, op.address, op.size);
@@ -587,7 +591,7 @@ void Simulation::write(unsigned n, std::uintptr_t address, unsigned size, std::u
         const bool known = std::any_of(cpu.stale.begin(), cpu.stale.begin() + cpu.stales,
                                        [&](const Stale& old) { return old.address == address && old.size == size; });
         if (!known)
-            cpu.stale[cpu.stales++] = {address, before, size};
+            cpu.stale[cpu.stales++] = {address, before, size, 0};
     }
 }
 
@@ -600,20 +604,46 @@ std::uint64_t Simulation::read(const Cpu& cpu, std::uintptr_t address, unsigned 
 }
 
 bool Simulation::stale_value(const Cpu& cpu, const Op& op, std::uint64_t& value) const {
-    // Not right after a spin hint: a loop would read the same old value for ever.
-    if (op.kind != OpKind::load || op.order == std::memory_order_seq_cst || cpu.stales == 0 || cpu.idle != 0)
+    if (op.kind != OpKind::load || cpu.stales == 0)
         return false;
     for (unsigned k = 0; k < cpu.buffered; ++k)
         if (overlap(cpu.buffer[k].address, cpu.buffer[k].size, op.address, op.size))
             return false;
     std::uint64_t old = peek(op.address, op.size);
-    for (unsigned k = cpu.stales; k-- > 0;)
-        overlay(old, op.address, op.size, cpu.stale[k].value, cpu.stale[k].address,
-                static_cast<unsigned>(cpu.stale[k].size));
+    for (unsigned k = cpu.stales; k-- > 0;) {
+        const Stale& stale = cpu.stale[k];
+        if (!overlap(stale.address, stale.size, op.address, op.size))
+            continue;
+        // A loop would read the same old value for ever.
+        if (stale.reads == kMostEarlyReads)
+            return false;
+        // What an acquire binds depends on when its word was written: no words put together from several stores.
+        if (acquires(op.order) && (stale.address != op.address || stale.size != op.size))
+            return false;
+        overlay(old, op.address, op.size, stale.value, stale.address, stale.size);
+    }
     if (old == peek(op.address, op.size))
         return false;
     value = old;
     return true;
+}
+
+/// The load was satisfied right before the first remembered change of its word. If it acquires, later loads were not
+/// satisfied before that, and what had changed by then is seen changed.
+void Simulation::read_early(Cpu& cpu, Op& op) {
+    if (!stale_value(cpu, op, op.result))
+        return;
+    const auto begin = cpu.stale.begin();
+    auto end = begin + cpu.stales;
+    const auto is_read = [&op](const Stale& stale) { return overlap(stale.address, stale.size, op.address, op.size); };
+    for (auto stale = begin; stale != end; ++stale)
+        if (is_read(*stale))
+            ++stale->reads;
+    if (acquires(op.order)) {
+        end = std::move(std::find_if(begin, end, is_read), end, begin);
+        cpu.stales = static_cast<std::uint8_t>(end - begin);
+        std::fill(end, cpu.stale.end(), Stale{});
+    }
 }
 
 /// Nothing will ever move again: is everybody done, and is nothing left behind?

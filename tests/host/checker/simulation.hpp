@@ -143,7 +143,8 @@ class Simulation {
     struct Stale {
         std::uintptr_t address;
         std::uint64_t value;
-        std::uint64_t size;
+        std::uint32_t size;
+        std::uint32_t reads; ///< how often it has been read so
     };
     struct Cpu {
         void* stack_pointer;
@@ -189,6 +190,7 @@ class Simulation {
     void resume(unsigned cpu);
     void settle();
     void execute(unsigned cpu, bool early);
+    void read_early(Cpu& cpu, Op& op);
     static void forget(Cpu& cpu);
     void flush(unsigned cpu, unsigned entry);
     void write(unsigned cpu, std::uintptr_t address, unsigned size, std::uint64_t value);
