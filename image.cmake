@@ -28,6 +28,11 @@ target_compile_options(spinkick_image_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-stack-protector
     -fno-asynchronous-unwind-tables -fno-unwind-tables -fcf-protection=none
     -msoft-float -mno-mmx -mno-sse -mno-avx>)
+# clang 14's assembler writes the build folder into its line tables whatever -ffile-prefix-map says, and the same source
+# would give another image in every folder.
+if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(spinkick_image_flags INTERFACE $<$<COMPILE_LANGUAGE:ASM>:-g0>)
+endif()
 if(SPINKICK_UBSAN_TRAP)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(spinkick_image_flags INTERFACE
@@ -62,6 +67,7 @@ function(add_image target output symbols)
     add_executable(${target} $<TARGET_OBJECTS:spinkick_objects> ${symbols})
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output} LINK_DEPENDS ${linker_script})
     add_dependencies(${target} spinkick_linker_script)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:ASM>:-g0>) # a table, which has no lines to step through
     target_link_options(${target} PRIVATE -nostdlib -static -no-pie -Wl,--no-undefined -Wl,--fatal-warnings -Wl,--build-id=none
         -Wl,-z,max-page-size=4096 -Wl,-z,noexecstack -T ${linker_script})
 endfunction()
