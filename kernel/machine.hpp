@@ -53,6 +53,9 @@ struct SkewInfo {
 [[nodiscard]] SkewInfo skew_of(CpuId cpu) noexcept;
 /// One spin hint.
 void relax() noexcept;
+/// Gives the rest of this vCPU's time to another one, where the hypervisor can (Xen: SCHEDOP_yield); else a spin hint.
+/// For waits of the suite itself: on an overcommitted host whoever is waited for may be waiting for this CPU.
+void yield() noexcept;
 /// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts
 /// masked, so that an interrupt that makes it true cannot come between the look and the sleep.
 void idle_unless(bool (*done)(void*), void* argument) noexcept;

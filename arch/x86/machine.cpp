@@ -14,6 +14,7 @@
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
+#include "arch/x86/paravirt/xen.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/power.hpp"
 #include "arch/x86/rescue.hpp"
@@ -226,6 +227,14 @@ SkewInfo skew_of(CpuId cpu) noexcept {
     return {skew.ticks, skew.error_ticks, skew.measured};
 }
 void relax() noexcept { pause(); }
+
+void yield() noexcept {
+    // A port is given to a CPU when its back end has been set up: then hypercalls work.
+    if (paravirt::Xen::port_of(this_cpu()) != 0)
+        paravirt::Xen::yield_to(this_cpu());
+    else
+        pause();
+}
 bool interrupts_enabled() noexcept { return x86::interrupts_enabled(); }
 
 void idle_unless(bool (*done)(void*), void* argument) noexcept {

@@ -198,10 +198,15 @@ bool Barrier::wait(std::uint32_t count) noexcept {
         return true;
     }
     const clock::Deadline deadline(interval);
-    while (generation.load(std::memory_order_acquire) == mine) {
+    constexpr std::uint32_t kPatience = 64; // looks: for those that run already
+    for (std::uint32_t looks = 0; generation.load(std::memory_order_acquire) == mine; ++looks) {
+        if (looks < kPatience) {
+            machine::relax();
+            continue;
+        }
         if (deadline.passed())
             return false;
-        machine::relax();
+        machine::yield();
     }
     return true;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Nanoseconds kShort = milliseconds(400);
 
-/// Worker 1 (or 0 on one CPU) stops in a way of its own; the others return at once.
+/// Worker 1 (or 0 on one CPU) stops in a way of its own when the others, which return at once, are through.
 template <auto Stop>
 void stall(test::TestContext& context) {
     const auto usual = workers::watchdog();
@@ -22,10 +22,21 @@ void stall(test::TestContext& context) {
     workers::Job job;
     job.count = workers::available() < 2 ? 1 : 2;
     job.stall_expected = true;
-    job.body = [](std::uint32_t worker, void*) {
-        if (worker == workers::available() - 1 || worker == 1)
-            Stop();
+    static constinit std::atomic<std::uint32_t> through{0};
+    through.store(0, std::memory_order_relaxed);
+    job.body = [](std::uint32_t worker, void* others) {
+        if (worker != workers::available() - 1 && worker != 1) {
+            through.fetch_add(1, std::memory_order_relaxed); // a count on its own
+            return;
+        }
+        while (through.load(std::memory_order_relaxed) != *static_cast<const std::uint32_t*>(others)) {
+            workers::progress();
+            machine::yield();
+        }
+        Stop();
     };
+    std::uint32_t others = job.count - 1;
+    job.argument = &others;
     const auto outcome = workers::run(job);
     workers::set_watchdog(usual);
     if (outcome.rescued != 1)

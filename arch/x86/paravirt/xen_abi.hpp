@@ -76,6 +76,7 @@ inline constexpr std::uint64_t VCPUOP_initialise = 0;
 inline constexpr std::uint64_t VCPUOP_up = 1;
 inline constexpr std::uint64_t VCPUOP_is_up = 3;
 inline constexpr std::uint64_t VCPUOP_register_runstate_memory_area = 5;
+inline constexpr std::uint64_t VCPUOP_stop_periodic_timer = 7;
 inline constexpr std::uint64_t VCPUOP_set_singleshot_timer = 8;
 inline constexpr std::uint64_t VCPUOP_stop_singleshot_timer = 9;
 inline constexpr std::uint64_t VCPUOP_send_nmi = 11;

@@ -197,6 +197,8 @@ void bind_this_cpu() noexcept {
     if (!result.ok() || !unmask_port(cpu, timer.port, lapic::kVectorTimer))
         log("xen: EVTCHNOP_bind_virq for vCPU %u gives %ld, port %u", vcpu, result.value, timer.port);
     cpu.timer_port = timer.port;
+    // Every PV vCPU is born with a timer of 100 Hz on the same VIRQ: it would interrupt what is measured.
+    (void)xen_hypercall(Hypercall::vcpu_op, xen::VCPUOP_stop_periodic_timer, vcpu);
 }
 
 void send_vector(CpuId cpu, std::uint8_t vector) noexcept {
