@@ -23,6 +23,7 @@
 #include "kernel/sync/queued_lock.hpp"
 #include "kernel/sync/tas_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"
+#include "kernel/sync/unfair_queued_lock.hpp"
 
 namespace spinkick::sync {
 
@@ -56,7 +57,8 @@ struct ConcatLists<TypeList<As...>, TypeList<Bs...>, Rest...> : ConcatLists<Type
 
 /// Every lock exists here and nowhere else.
 template <LockMachine B>
-using SpinningLocks = TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, DebugLock<B>>;
+using SpinningLocks =
+    TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, UnfairQueuedLock<B>, DebugLock<B>>;
 
 template <ParavirtBackend B>
 using SleepingLocks = TypeList<PvTicketLock<B>, PvQueuedLock<B>, ByteLock<B>>;

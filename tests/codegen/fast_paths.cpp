@@ -16,6 +16,7 @@ using paravirt::Native;
 FAST_PATHS(tas, sync::TasLock<Native>)
 FAST_PATHS(ticket, sync::TicketLock<Native>)
 FAST_PATHS(queued, sync::QueuedLock<Native>)
+FAST_PATHS(unfair_queued, sync::UnfairQueuedLock<Native>)
 FAST_PATHS(debug, sync::DebugLock<Native>)
 FAST_PATHS(byte, sync::ByteLock<Ipi>)
 FAST_PATHS(pv_ticket, sync::PvTicketLock<Ipi>)

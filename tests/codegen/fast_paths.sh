@@ -13,6 +13,8 @@ ticket_lock 1
 ticket_unlock 0
 queued_lock 1
 queued_unlock 0
+unfair_queued_lock 1
+unfair_queued_unlock 0
 debug_lock 1
 debug_unlock 0
 byte_lock 1

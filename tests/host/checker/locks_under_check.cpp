@@ -50,6 +50,8 @@ const std::vector<LockUnderCheck>& locks_under_check() {
 void set_spin_threshold(unsigned looks) {
     sync::tuning.spin_threshold.store(looks, std::memory_order_relaxed);
     sync::tuning.byte_timeout.store(looks, std::memory_order_relaxed);
+    sync::tuning.qspin_threshold.store(looks, std::memory_order_relaxed);
+    sync::tuning.steal_interval.store(looks, std::memory_order_relaxed);
 }
 
 } // namespace spinkick::checker
