@@ -22,7 +22,11 @@ byte_unlock 1
 pv_ticket_lock 1
 pv_ticket_unlock 1
 pv_queued_lock 1
-pv_queued_unlock 1'
+pv_queued_unlock 1
+pv_queued_2014_lock 1
+pv_queued_2014_unlock 1
+unfair_pv_queued_lock 1
+unfair_pv_queued_unlock 1'
 
 objdump -d --no-show-raw-insn "$object" | awk -v expected="$expected" '
 BEGIN {
