@@ -50,7 +50,7 @@ class PvQueued2014Lock {
 
   public:
     using Machine = B;
-    static constexpr const char* kName = kMayHalt == MayHalt::closed ? "pv-queued-2014" : "pv-queued-2014-may-halt";
+    static constexpr const char* kName = "pv-queued-2014";
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
