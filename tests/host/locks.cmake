@@ -4,7 +4,7 @@
 
 find_package(Threads REQUIRED)
 
-add_executable(locks_test test_locks.cpp)
+add_executable(locks_test test_locks.cpp test_locks_2014.cpp)
 target_include_directories(locks_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(locks_test PRIVATE cxx_std_20)
 target_link_libraries(locks_test PRIVATE spinkick_warnings GTest::gtest_main Threads::Threads)
