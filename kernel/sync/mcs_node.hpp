@@ -72,9 +72,7 @@ class NodePool {
     }
 
     /// All nodes of a CPU, taken or not.
-    [[nodiscard]] const std::array<Node, kNodesPerCpu>& nodes_of(CpuId cpu) const noexcept {
-        return cpus_[index(cpu)].nodes;
-    }
+    [[nodiscard]] std::array<Node, kNodesPerCpu>& nodes_of(CpuId cpu) noexcept { return cpus_[index(cpu)].nodes; }
 
     [[nodiscard]] CpuId cpu_of(const Node& node) const noexcept {
         return CpuId{static_cast<std::uint32_t>(index_of(node) / kNodesPerCpu)};

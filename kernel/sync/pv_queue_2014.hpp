@@ -99,6 +99,12 @@ class PvQueue2014 {
 
     [[nodiscard]] static Pool& nodes() noexcept { return nodes_; }
 
+    static void reset_cpu(CpuId cpu) noexcept {
+        nodes_.reset_cpu(cpu);
+        for (Node& node : nodes_.nodes_of(cpu)) // it does not sleep here any more: see kick_holder()
+            node.state.store(kActive, std::memory_order_relaxed);
+    }
+
     /// Looks of a waiter; 0 still means one, or else nobody would ever take the lock. Read at the start of each spin.
     [[nodiscard]] static std::uint64_t spins() noexcept {
         return std::max<std::uint64_t>(1, tuning.qspin_threshold.load(std::memory_order_relaxed));
@@ -112,8 +118,9 @@ class PvQueue2014 {
         node.prev.store(&node, std::memory_order_relaxed);
         node.granted.store(0, std::memory_order_relaxed);
         node.state.store(kActive, std::memory_order_relaxed);
-        if constexpr (kMayHalt == MayHalt::published)
+        if constexpr (kMayHalt == MayHalt::published) {
             node.may_halt.store(0, std::memory_order_relaxed);
+        }
     }
 
     /// x,*,* -> n,*,*; the predecessor, or nullptr: the node is queue head. The caller links a node that is not.
@@ -156,8 +163,9 @@ class PvQueue2014 {
             }
             // relaxed: who misses it sends a kick too many.
             node.state.store(kActive, std::memory_order_relaxed);
-            if constexpr (kMayHalt == MayHalt::published)
+            if constexpr (kMayHalt == MayHalt::published) {
                 node.may_halt.store(0, std::memory_order_relaxed);
+            }
         }
     }
 

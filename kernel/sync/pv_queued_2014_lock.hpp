@@ -83,7 +83,7 @@ class PvQueued2014Lock {
     }
 
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.whole().load(std::memory_order_relaxed); }
-    static void reset_cpu(CpuId cpu) noexcept { Queue::nodes().reset_cpu(cpu); }
+    static void reset_cpu(CpuId cpu) noexcept { Queue::reset_cpu(cpu); }
 
     /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
     [[nodiscard]] static bool at_rest() noexcept { return Queue::nodes().at_rest(); }

@@ -43,10 +43,10 @@ class UnfairQueue {
   public:
     /// x,0 -> x,1
     static bool steal(Word& word) noexcept {
+        if (word.locked().load(std::memory_order_relaxed) != 0) // only a look; the cmpxchg acquires
+            return false;
         std::uint8_t free = 0;
-        // relaxed: only a look; the cmpxchg acquires.
-        return word.locked().load(std::memory_order_relaxed) == 0 &&
-               word.locked().compare_exchange_strong(free, queued_word::kLocked, std::memory_order_acquire,
+        return word.locked().compare_exchange_strong(free, queued_word::kLocked, std::memory_order_acquire,
                                                      std::memory_order_relaxed);
     }
 
