@@ -35,7 +35,10 @@ set_tests_properties(checker.published_may_halt PROPERTIES LABELS host TIMEOUT 6
 # The same headers with faults in them: each must be found, or explained.
 set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutated)
 file(GLOB sync_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernel/sync/*)
-add_custom_command(OUTPUT ${mutated}/mutants.txt
+# The copies are named one by one, or Ninja would take the old ones for good in the run that makes new ones.
+set(mutated_copies ${sync_headers})
+list(TRANSFORM mutated_copies REPLACE "^${PROJECT_SOURCE_DIR}/" "${mutated}/")
+add_custom_command(OUTPUT ${mutated}/mutants.txt BYPRODUCTS ${mutated_copies}
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/checker/make_mutants.sh ${PROJECT_SOURCE_DIR} ${mutated}
     DEPENDS ${sync_headers} checker/make_mutants.sh checker/make_mutants.awk
     VERBATIM)

@@ -64,7 +64,7 @@ function mutate(code,    original, weak) {
     if (original ~ /^ +[A-Za-z_][A-Za-z_0-9.:<>()\[\]\-]*(\.|->)(store|fetch_or|fetch_and|compare_exchange_strong)\(.*;$/ ||
         original ~ /^ +(TimedKicks<B>::kick|kick_[a-z]+|drop_flag|(nodes_|Queue::nodes\(\))\.release|erase|Hash::erase|Queue::grant|(Queue|Unfair)::leave)\(.*;$/ ||
         original ~ /^ +\(void\).*compare_exchange_strong\(.*;$/)
-        return "if (!(" number("drop", original) ")) {" code "}"
+        return "{ if (!(" number("drop", original) ")) {" code "} }" # braces: an else may follow
     if (original ~ /noexcept \{ return .*; \}\);$/) {
         sub(/\{ return /, "{ return !(" number("blind", original) ") \\&\\& (", code)
         sub(/; \}\);$/, "); });", code)
