@@ -4,9 +4,11 @@
 // walks it, and a queue head that kicks the holder. Each case is made to happen: waiters are stopped where they must
 // not be in the way, by an interrupt whose handler does not return until it may.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -239,6 +241,24 @@ TYPED_TEST(UnfairLock, WorksAtEveryInterval) {
     }
 }
 
+// The further behind, the more rarely; up to a bound.
+TEST_F(TuningFixture, AttemptsToStealGetRarerWithEachPlace) {
+    struct Node {
+        std::atomic<Node*> next{nullptr};
+        std::atomic<Node*> prev{nullptr};
+        std::atomic<std::uint32_t> interval_behind{0};
+        std::uint16_t depth = 0;
+    };
+    using Queue = sync::UnfairQueue<SpinningThreads, Node>;
+    std::array<Node, 12> nodes;
+    Queue::place_first(nodes[0]);
+    for (std::size_t n = 1; n < nodes.size(); ++n)
+        EXPECT_EQ(Queue::place_behind(nodes[n], nodes[n - 1]), std::min<std::size_t>(8u << (n - 1), 1024)) << n;
+    typename Queue::Chances chances(8);
+    for (unsigned look = 1; look <= 64; ++look)
+        EXPECT_EQ(chances.next(), look % 8 == 0) << look;
+}
+
 // A lock that is free while its queue head sleeps on (its kick is dropped) is there for the taking, or is not.
 TEST_F(TuningFixture, StealingOffBindsPvQueuedToo) {
     static constinit PvQueued lock;
@@ -284,6 +304,25 @@ TYPED_TEST(PvLock2014, UnlockWalksTheWholeQueue) {
     EXPECT_TRUE(queue.have_left(kSleepers));
     EXPECT_EQ(lock.word(), 0u);
     EXPECT_TRUE(TypeParam::at_rest());
+}
+
+// An interrupt is no reason to stay awake.
+TYPED_TEST(PvLock2014, SleepsAgainAfterAWakeUpForNothing) {
+    static constinit TypeParam lock;
+    lock.lock();
+    Queue queue(lock);
+    for (const CpuId cpu : {kHead, kMiddle}) {
+        queue.add(cpu);
+        ASSERT_TRUE(eventually([cpu] { return Threads::is_asleep(cpu); }));
+    }
+    for (const CpuId cpu : {kHead, kMiddle, kHead, kMiddle}) {
+        const auto slept = [cpu] { return Threads::events(cpu)[LockEvent::hibernate_stats]; };
+        const std::uint64_t before = slept();
+        Threads::interrupt(cpu);
+        ASSERT_TRUE(eventually([&] { return slept() > before && Threads::is_asleep(cpu); })) << raw(cpu);
+    }
+    lock.unlock();
+    EXPECT_TRUE(queue.have_left(2));
 }
 
 TYPED_TEST(PvLock2014, CountsAnUnlockOfALockThatNobodyHolds) {
