@@ -112,12 +112,11 @@ class PvQueue2014 {
 
     /// Readies a node that nobody can find yet.
     static void prepare(Node& node) noexcept {
-        // relaxed: the node becomes reachable by the xchg and by prev.next below, both of which release it. Somebody
-        // who is late with a kick may write to the state, whenever it is.
+        // relaxed: the node becomes reachable by the xchg and by prev.next below, both of which release it. The state
+        // is left as it is: `active`, or `kicked` by somebody who was late, which costs a spin.
         node.next.store(nullptr, std::memory_order_relaxed);
         node.prev.store(&node, std::memory_order_relaxed);
         node.granted.store(0, std::memory_order_relaxed);
-        node.state.store(kActive, std::memory_order_relaxed);
         if constexpr (kMayHalt == MayHalt::published) {
             node.may_halt.store(0, std::memory_order_relaxed);
         }
