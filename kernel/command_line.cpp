@@ -296,7 +296,7 @@ void report_unknown(const Word& word, ErrorText& error) noexcept {
                   shown(word.key), word.key.data(), shown(nearest->name), nearest->name.data());
         return;
     }
-    char storage[140];
+    char storage[192];
     TextBuffer names(storage);
     for (const Key& key : kKeys) {
         if (!names.empty())
