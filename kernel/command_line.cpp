@@ -146,6 +146,15 @@ constexpr std::array kWaitEarly{
     Choice<sync::WaitEarly>{"state"sv, sync::WaitEarly::state},
     Choice<sync::WaitEarly>{"preempted"sv, sync::WaitEarly::preempted},
 };
+constexpr std::array kStealing{
+    Choice<sync::Stealing>{"off"sv, sync::Stealing::off},
+    Choice<sync::Stealing>{"entry"sv, sync::Stealing::entry},
+    Choice<sync::Stealing>{"on"sv, sync::Stealing::on},
+};
+constexpr std::array kOffOn{
+    Choice<bool>{"off"sv, false},
+    Choice<bool>{"on"sv, true},
+};
 constexpr std::array kKick{
     Choice<KickChoice>{"auto"sv, KickChoice::automatic}, Choice<KickChoice>{"hypercall"sv, KickChoice::hypercall},
     Choice<KickChoice>{"remrd"sv, KickChoice::remrd},    Choice<KickChoice>{"ipi"sv, KickChoice::ipi},
@@ -199,9 +208,21 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.spin_threshold, 0, kAny, e);
         }},
+    Key{"qspin_threshold"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.qspin_threshold, 0, kAny, e);
+        }},
     Key{"wait_early"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_choice(w, out.wait_early, kWaitEarly, e);
+        }},
+    Key{"stealing"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_choice(w, out.stealing, kStealing, e);
+        }},
+    Key{"kick_holder"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_choice(w, out.kick_holder, kOffOn, e);
         }},
     Key{"kick"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.kick, kKick, e); }},
@@ -275,7 +296,7 @@ void report_unknown(const Word& word, ErrorText& error) noexcept {
                   shown(word.key), word.key.data(), shown(nearest->name), nearest->name.data());
         return;
     }
-    char storage[140];
+    char storage[192];
     TextBuffer names(storage);
     for (const Key& key : kKeys) {
         if (!names.empty())

@@ -55,7 +55,10 @@ struct CommandLine {
     std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
     std::uint32_t duration_ms = 100;
     std::uint64_t spin_threshold = 1u << 15;
+    std::uint64_t qspin_threshold = 1u << 14;
     sync::WaitEarly wait_early = sync::WaitEarly::state;
+    sync::Stealing stealing = sync::Stealing::on;
+    bool kick_holder = true;
     KickChoice kick = KickChoice::automatic;
     ParavirtChoice paravirt = ParavirtChoice::automatic;
     std::uint32_t watchdog_ms = 10'000;

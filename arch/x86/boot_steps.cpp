@@ -198,7 +198,10 @@ bool read_command_line() noexcept {
     for (const auto word : parsed_line.ignored.items())
         log("# ignored word of the loader: %.*s", static_cast<int>(word.size()), word.data());
     sync::tuning.spin_threshold.store(parsed_line.spin_threshold, std::memory_order_relaxed); // no lock is in use yet
+    sync::tuning.qspin_threshold.store(parsed_line.qspin_threshold, std::memory_order_relaxed);
     sync::tuning.wait_early.store(parsed_line.wait_early, std::memory_order_relaxed);
+    sync::tuning.stealing.store(parsed_line.stealing, std::memory_order_relaxed);
+    sync::tuning.kick_holder.store(parsed_line.kick_holder, std::memory_order_relaxed);
     workers::set_watchdog(milliseconds(parsed_line.watchdog_ms));
     return true;
 }

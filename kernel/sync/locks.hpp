@@ -18,11 +18,14 @@
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/debug_lock.hpp"
 #include "kernel/sync/null_lock.hpp"
+#include "kernel/sync/pv_queued_2014_lock.hpp"
 #include "kernel/sync/pv_queued_lock.hpp"
 #include "kernel/sync/pv_ticket_lock.hpp"
 #include "kernel/sync/queued_lock.hpp"
 #include "kernel/sync/tas_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"
+#include "kernel/sync/unfair_pv_queued_lock.hpp"
+#include "kernel/sync/unfair_queued_lock.hpp"
 
 namespace spinkick::sync {
 
@@ -56,10 +59,12 @@ struct ConcatLists<TypeList<As...>, TypeList<Bs...>, Rest...> : ConcatLists<Type
 
 /// Every lock exists here and nowhere else.
 template <LockMachine B>
-using SpinningLocks = TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, DebugLock<B>>;
+using SpinningLocks =
+    TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, UnfairQueuedLock<B>, DebugLock<B>>;
 
 template <ParavirtBackend B>
-using SleepingLocks = TypeList<PvTicketLock<B>, PvQueuedLock<B>, ByteLock<B>>;
+using SleepingLocks =
+    TypeList<PvTicketLock<B>, PvQueuedLock<B>, PvQueued2014Lock<B>, UnfairPvQueuedLock<B>, ByteLock<B>>;
 
 /// The locks to list on back end B.
 template <LockMachine B>

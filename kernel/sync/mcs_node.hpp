@@ -71,6 +71,9 @@ class NodePool {
         return cpus_[(tail >> 2) - 1u].nodes[tail % kNodesPerCpu];
     }
 
+    /// All nodes of a CPU, taken or not.
+    [[nodiscard]] std::array<Node, kNodesPerCpu>& nodes_of(CpuId cpu) noexcept { return cpus_[index(cpu)].nodes; }
+
     [[nodiscard]] CpuId cpu_of(const Node& node) const noexcept {
         return CpuId{static_cast<std::uint32_t>(index_of(node) / kNodesPerCpu)};
     }

@@ -147,7 +147,7 @@ class PvQueuedLock {
             node->next.store(nullptr, std::memory_order_relaxed);
             node->locked.store(0, std::memory_order_relaxed);
             node->state.store(kRunning, std::memory_order_relaxed);
-            if (!steal())
+            if (tuning.stealing.load(std::memory_order_relaxed) == Stealing::off || !steal())
                 wait_in_queue(*node);
         } else {
             // A fifth level. It must not sleep either: there is no node by which anybody could find it.

@@ -13,6 +13,8 @@ ticket_lock 1
 ticket_unlock 0
 queued_lock 1
 queued_unlock 0
+unfair_queued_lock 1
+unfair_queued_unlock 0
 debug_lock 1
 debug_unlock 0
 byte_lock 1
@@ -20,7 +22,11 @@ byte_unlock 1
 pv_ticket_lock 1
 pv_ticket_unlock 1
 pv_queued_lock 1
-pv_queued_unlock 1'
+pv_queued_unlock 1
+pv_queued_2014_lock 1
+pv_queued_2014_unlock 1
+unfair_pv_queued_lock 1
+unfair_pv_queued_unlock 1'
 
 objdump -d --no-show-raw-insn "$object" | awk -v expected="$expected" '
 BEGIN {

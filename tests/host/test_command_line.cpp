@@ -46,7 +46,10 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
         EXPECT_EQ(line.seed, 1u);
         EXPECT_EQ(line.repeat, 0u);
         EXPECT_EQ(line.spin_threshold, 32768u);
+        EXPECT_EQ(line.qspin_threshold, 16384u);
         EXPECT_EQ(line.wait_early, sync::WaitEarly::state);
+        EXPECT_EQ(line.stealing, sync::Stealing::on);
+        EXPECT_TRUE(line.kick_holder);
         EXPECT_EQ(line.kick, KickChoice::automatic);
         EXPECT_EQ(line.paravirt, ParavirtChoice::automatic);
         EXPECT_FALSE(line.compact);
@@ -58,7 +61,8 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
 TEST(CommandLine, ReadsEveryKey) {
     const Parsed parsed = parse(
         "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 repeat=7 "
-        "spin_threshold=9223372036854775808 wait_early=preempted kick=remrd pv=force watchdog_ms=2000 compact=1 "
+        "spin_threshold=9223372036854775808 qspin_threshold=0 wait_early=preempted stealing=entry kick_holder=off "
+        "kick=remrd pv=force watchdog_ms=2000 compact=1 "
         "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
@@ -70,7 +74,10 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.duration_ms, 50u);
     EXPECT_EQ(line.repeat, 7u);
     EXPECT_EQ(line.spin_threshold, 1ull << 63);
+    EXPECT_EQ(line.qspin_threshold, 0u);
     EXPECT_EQ(line.wait_early, sync::WaitEarly::preempted);
+    EXPECT_EQ(line.stealing, sync::Stealing::entry);
+    EXPECT_FALSE(line.kick_holder);
     EXPECT_EQ(line.kick, KickChoice::remrd);
     EXPECT_EQ(line.paravirt, ParavirtChoice::force);
     EXPECT_EQ(line.watchdog_ms, 2000u);
@@ -122,6 +129,8 @@ TEST(CommandLine, AnErrorNamesKeyAndValue) {
     EXPECT_EQ(error_of("kick=foo"), "kick=foo: must be one of auto|hypercall|remrd|ipi|evtchn");
     EXPECT_EQ(error_of("kick="), "kick=: must be one of auto|hypercall|remrd|ipi|evtchn");
     EXPECT_EQ(error_of("pv=on"), "pv=on: must be one of auto|off|force");
+    EXPECT_EQ(error_of("stealing=yes"), "stealing=yes: must be one of off|entry|on");
+    EXPECT_EQ(error_of("kick_holder=1"), "kick_holder=1: must be one of off|on");
     EXPECT_EQ(error_of("wait_early=always"), "wait_early=always: must be one of off|state|preempted");
     EXPECT_EQ(error_of("seed"), "seed: needs a value");
     EXPECT_EQ(error_of("list=1"), "list=1: takes no value");
@@ -139,8 +148,8 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
               "spin_treshold=3: unknown key \"spin_treshold\"; did you mean spin_threshold?");
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
     EXPECT_EQ(error_of("colour=red"),
-              "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold wait_early "
-              "kick pv watchdog_ms compact end marker");
+              "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold "
+              "qspin_threshold wait_early stealing kick_holder kick pv watchdog_ms compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

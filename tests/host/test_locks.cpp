@@ -16,15 +16,10 @@
 #include "kernel/sync/locks.hpp"
 #include "tests/host/backend_threads.hpp"
 #include "tests/host/lock_workout.hpp"
+#include "tests/host/tuning_fixture.hpp"
 
 namespace spinkick::host {
 namespace {
-
-/// Both switches that say how long a waiter spins before it sleeps.
-void set_thresholds(std::uint64_t spins) noexcept {
-    sync::tuning.spin_threshold = spins;
-    sync::tuning.byte_timeout = spins;
-}
 
 using namespace std::chrono_literals;
 using sync::LockEvent;
@@ -38,20 +33,6 @@ using Excluding =
     typename sync::ConcatLists<std::conditional_t<Ls::kExcludes, sync::TypeList<Ls>, sync::TypeList<>>...>::type;
 template <class... Ls>
 using Fifo = typename sync::ConcatLists<std::conditional_t<Ls::kIsFifo, sync::TypeList<Ls>, sync::TypeList<>>...>::type;
-
-/// Spins before a sleep in these tests: few, so that the paths with sleeps in them are the ones taken.
-constexpr std::uint64_t kFewSpins = 50;
-
-/// Restores the switches that a test has changed.
-class TuningFixture : public ::testing::Test {
-  protected:
-    TuningFixture() { set_thresholds(kFewSpins); }
-    ~TuningFixture() override {
-        set_thresholds(1u << 15);
-        sync::tuning.wait_early = WaitEarly::state;
-        sync::tuning.drop_every_nth_kick = 0;
-    }
-};
 
 template <class L>
 class EveryLock : public TuningFixture {};
@@ -229,7 +210,7 @@ struct NestedWaits {
     /// Has four places (nodes, slots) per CPU for those that wait.
     static constexpr std::string_view kName{L::kName};
     static constexpr bool kSlotOnlyInSleep = kName == "pv-ticket";
-    static constexpr bool kHasPlaces = kSlotOnlyInSleep || kName == "queued" || kName == "pv-queued";
+    static constexpr bool kHasPlaces = kSlotOnlyInSleep || kName.find("queued") != std::string_view::npos;
 
     static inline constinit std::array<L, kLevels> locks;
     static inline std::atomic<unsigned> entered{0}; ///< levels that have begun to wait

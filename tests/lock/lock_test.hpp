@@ -85,16 +85,18 @@ class EarlySleep {
   public:
     explicit EarlySleep(std::uint64_t spins) noexcept
         : spin_threshold_(sync::tuning.spin_threshold.exchange(spins, std::memory_order_relaxed)),
+          qspin_threshold_(sync::tuning.qspin_threshold.exchange(spins, std::memory_order_relaxed)),
           byte_timeout_(sync::tuning.byte_timeout.exchange(spins, std::memory_order_relaxed)) {}
     ~EarlySleep() {
         sync::tuning.spin_threshold.store(spin_threshold_, std::memory_order_relaxed);
+        sync::tuning.qspin_threshold.store(qspin_threshold_, std::memory_order_relaxed);
         sync::tuning.byte_timeout.store(byte_timeout_, std::memory_order_relaxed);
     }
     EarlySleep(const EarlySleep&) = delete;
     EarlySleep& operator=(const EarlySleep&) = delete;
 
   private:
-    std::uint64_t spin_threshold_, byte_timeout_;
+    std::uint64_t spin_threshold_, qspin_threshold_, byte_timeout_;
 };
 
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all

@@ -14,6 +14,10 @@ namespace {
 using Locks = sync::CrossLocks<SpinningChecker, SleepingChecker>;
 static_assert(sync::kAllAreLocks<Locks>);
 
+/// A form that was published and loses a wake-up: the checker must find it.
+using PublishedMayHalt = sync::PvQueued2014Lock<SleepingChecker, sync::MayHalt::published>;
+static_assert(sync::Lock<PublishedMayHalt>);
+
 template <class L>
 bool (*at_rest_of())() {
     if constexpr (requires { L::at_rest(); })
@@ -23,11 +27,12 @@ bool (*at_rest_of())() {
 }
 
 template <class L>
-LockUnderCheck erase_type() {
+LockUnderCheck erase_type(const char* name, bool loses_wake_ups) {
     static_assert(sizeof(L) <= 128, "the checker gives a lock 128 bytes");
-    return {.name = L::kName,
+    return {.name = name,
             .sleeps = L::kSleeps,
             .excludes = L::kExcludes,
+            .loses_wake_ups = loses_wake_ups,
             .size = sizeof(L),
             .construct = [](void* where) { new (where) L; },
             .lock = [](void* lock) { static_cast<L*>(lock)->lock(); },
@@ -41,7 +46,8 @@ LockUnderCheck erase_type() {
 const std::vector<LockUnderCheck>& locks_under_check() {
     static const std::vector<LockUnderCheck> locks = [] {
         std::vector<LockUnderCheck> list;
-        Locks::for_each([&list]<class L>() { list.push_back(erase_type<L>()); });
+        Locks::for_each([&list]<class L>() { list.push_back(erase_type<L>(L::kName, false)); });
+        list.push_back(erase_type<PublishedMayHalt>("pv-queued-2014-may-halt", true));
         return list;
     }();
     return locks;
@@ -50,6 +56,8 @@ const std::vector<LockUnderCheck>& locks_under_check() {
 void set_spin_threshold(unsigned looks) {
     sync::tuning.spin_threshold.store(looks, std::memory_order_relaxed);
     sync::tuning.byte_timeout.store(looks, std::memory_order_relaxed);
+    sync::tuning.qspin_threshold.store(looks, std::memory_order_relaxed);
+    sync::tuning.steal_interval.store(looks, std::memory_order_relaxed);
 }
 
 } // namespace spinkick::checker

@@ -86,9 +86,12 @@ void print_coverage(const LockUnderCheck& lock, const PlannedScenario& planned, 
     std::fflush(stdout);
 }
 
-/// The lock does not exclude, or the machine under it breaks a promise.
+/// A negative control: it does not exclude, or loses a wake-up.
+bool is_faulty(const LockUnderCheck& lock) { return !lock.excludes || lock.loses_wake_ups; }
+
+/// The lock is faulty, or the machine under it breaks a promise.
 bool must_fail(const LockUnderCheck& lock, const PlannedScenario& planned) {
-    return !lock.excludes || planned.scenario.fault != MachineFault::none;
+    return is_faulty(lock) || planned.scenario.fault != MachineFault::none;
 }
 
 /// Prints the failing schedule as an interleaving, and how to see it again.
@@ -108,8 +111,9 @@ void print_failure(Simulation& simulation, const LockUnderCheck& lock, const Pla
 /// Bound of the search for the shortest failing schedule, and of the one that replaces a search that is cut short.
 constexpr unsigned kMostPreemptions = 3;
 
-/// False: a failure was found.
-bool check(Simulation& simulation, const LockUnderCheck& lock, const PlannedScenario& planned, const Options& options) {
+/// The failure that was found, empty if none.
+std::string check(Simulation& simulation, const LockUnderCheck& lock, const PlannedScenario& planned,
+                  const Options& options) {
     const double limit = options.seconds > 0 ? options.seconds
                          : options.longer    ? planned.long_seconds
                                              : planned.seconds;
@@ -151,9 +155,9 @@ bool check(Simulation& simulation, const LockUnderCheck& lock, const PlannedScen
         std::exit(2);
     }
     if (coverage.failure.empty())
-        return true;
+        return {};
     print_failure(simulation, lock, planned, coverage);
-    return false;
+    return coverage.failure;
 }
 
 int run(const Options& options) {
@@ -170,7 +174,7 @@ int run(const Options& options) {
     for (const LockUnderCheck& lock : locks_under_check()) {
         if (!options.lock.empty() && options.lock != lock.name)
             continue;
-        bool reported = false; // the fault of a lock that does not exclude
+        bool reported = false;
         for (const PlannedScenario& planned : kPlan) {
             if ((!options.scenario.empty() && options.scenario != planned.name) || !applies(planned, lock))
                 continue;
@@ -188,24 +192,28 @@ int run(const Options& options) {
             if (spinkick_mutant != 0 && must_fail(lock, planned))
                 continue; // fails by itself
             ++checked;
-            const bool found = !check(simulation, lock, planned, options);
+            const std::string failure = check(simulation, lock, planned, options);
             if (planned.scenario.fault != MachineFault::none && lock.excludes) {
-                if (!found) {
+                if (failure.empty()) {
                     std::printf("FAILED %s %s: the machine breaks a promise, and no schedule has shown it: the checker "
                                 "is blind\n",
                                 lock.name, planned.name);
                     held = false;
                 }
-            } else if (found) {
+            } else if (!failure.empty()) {
                 reported = true;
+                if (lock.loses_wake_ups && !failure.starts_with("lost wake-up")) {
+                    std::printf("FAILED %s: it loses wake-ups, and this is something else\n", lock.name);
+                    held = false;
+                }
                 break; // it would fail the others as well
             }
         }
-        if (lock.excludes && reported)
+        if (!is_faulty(lock) && reported)
             held = false;
-        if (!lock.excludes && !reported && options.scenario.empty()) {
-            std::printf("FAILED %s: it does not exclude, and no schedule has shown it: the checker is blind\n",
-                        lock.name);
+        if (is_faulty(lock) && !reported && options.scenario.empty()) {
+            std::printf("FAILED %s: it %s, and no schedule has shown it: the checker is blind\n", lock.name,
+                        lock.excludes ? "loses wake-ups" : "does not exclude");
             held = false;
         }
     }

@@ -44,8 +44,9 @@ function mutate(code,    original, weak) {
     if (match(code, /\.compare_exchange_strong\(/))
         code = substr(code, 1, RSTART) "compare_exchange_torn_if(" number("tear", original) ", " \
             substr(code, RSTART + RLENGTH)
-    if (match(code, /word_\.locked\(\)\.store\(/))
-        code = substr(code, 1, RSTART - 1) "if (" number("widen", original) ") word_.locked_pending()" \
+    if (match(code, /word_?\.locked\(\)\.store\(/))
+        code = substr(code, 1, RSTART - 1) "if (" number("widen", original) ") " \
+            substr(code, RSTART, index(substr(code, RSTART), ".") - 1) ".locked_pending()" \
             substr(original, index(original, ".store("), index(original, ";") - index(original, ".store(")) \
             "; else " substr(code, RSTART)
     sub(/depth\+\+;$/, "depth++ * (" (code ~ /depth\+\+;$/ ? number("reuse", original) : "") " ? 0 : 1);", code)
@@ -61,15 +62,15 @@ function mutate(code,    original, weak) {
         return "if (" number("unfence", original) ") {" weak "} else {" code "}"
     }
     if (original ~ /^ +[A-Za-z_][A-Za-z_0-9.:<>()\[\]\-]*(\.|->)(store|fetch_or|fetch_and|compare_exchange_strong)\(.*;$/ ||
-        original ~ /^ +(TimedKicks<B>::kick|kick_[a-z]+|drop_flag|nodes_\.release|erase|Hash::erase)\(.*;$/ ||
+        original ~ /^ +(TimedKicks<B>::kick|kick_[a-z]+|drop_flag|(nodes_|Queue::nodes\(\))\.release|erase|Hash::erase|Queue::grant|(Queue|Unfair)::leave)\(.*;$/ ||
         original ~ /^ +\(void\).*compare_exchange_strong\(.*;$/)
-        return "if (!(" number("drop", original) ")) {" code "}"
+        return "{ if (!(" number("drop", original) ")) {" code "} }" # braces: an else may follow
     if (original ~ /noexcept \{ return .*; \}\);$/) {
         sub(/\{ return /, "{ return !(" number("blind", original) ") \\&\\& (", code)
         sub(/; \}\);$/, "); });", code)
         return code
     }
-    if (original ~ /^ +if \(node\.locked\.load\(std::memory_order_seq_cst\) == 0\) \{$/) {
+    if (original ~ /^ +if \(node\.(locked|granted)\.load\(std::memory_order_seq_cst\) == 0\) \{$/) {
         sub(/if \(/, "if ((" number("blind", original) ") || ", code)
         return code
     }
@@ -105,13 +106,13 @@ FNR == 1 {
     sub(/.*kName = "/, "", lock)
     sub(/".*/, "", lock)
 }
-# Not part of taking or releasing a lock: left as they are.
+# Not part of taking or releasing a lock, or of a negative control only: left as they are.
 skip != "" {
     print
     if (index($0, skip "}") == 1) skip = ""
     next
 }
-/(reset_cpu|at_rest|erase_if|empty|word)\(.*\{$/ && !/word_/ {
+/if constexpr \(.*published\) \{$/ || (/(reset_cpu|at_rest|erase_if|empty|word)\(.*\{$/ && !/word_/) {
     match($0, /^ */)
     skip = substr($0, 1, RLENGTH)
     print

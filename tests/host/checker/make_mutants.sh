@@ -25,6 +25,8 @@ mutate() { # HEADER LOCK
 mutate lock_word.hpp ticket
 mutate mcs_node.hpp queued
 mutate pv_hash.hpp pv-queued
+mutate pv_queue_2014.hpp pv-queued-2014
+mutate unfair_queue.hpp unfair-queued
 for path in "$root"/kernel/sync/*_lock.hpp; do
     header=${path##*/}
     case $header in

@@ -29,6 +29,7 @@ inline constexpr auto kPlan = std::to_array<PlannedScenario>({
     {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
     {.name = "3x1",        .scenario = {.cpus = 3, .rounds = 1}},
     {.name = "3x1-weak",   .scenario = {.cpus = 3, .rounds = 1, .memory = kWeak}},
+    {.name = "4x1",        .scenario = {.cpus = 4, .rounds = 1}},
     {.name = "4x3-random", .scenario = {.cpus = 4, .rounds = 3, .spurious = 1, .memory = kWeak}, .random = true},
     {.name = "4x2-random", .scenario = {.cpus = 4, .rounds = 2, .locks = 2, .memory = kWeak}, .random = true},
     {.name = "8x2-random", .scenario = {.cpus = 8, .rounds = 2, .locks = 2, .spurious = 1, .interrupts = 1, .wake = WakeModel::armed}, .random = true},

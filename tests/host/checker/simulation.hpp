@@ -40,6 +40,7 @@ struct LockUnderCheck {
     const char* name;
     bool sleeps;
     bool excludes;
+    bool loses_wake_ups; ///< a negative control: by a fault of its own
     std::size_t size;
     void (*construct)(void* where);
     void (*lock)(void*);
