@@ -59,6 +59,8 @@ void yield() noexcept;
 /// Sleeps until an interrupt, with interrupts on; returns with interrupts on. `done` is looked at with interrupts
 /// masked, so that an interrupt that makes it true cannot come between the look and the sleep.
 void idle_unless(bool (*done)(void*), void* argument) noexcept;
+/// Ends the idle_unless() of `cpu`, or its next one if it is about to sleep.
+void wake(CpuId cpu) noexcept;
 [[nodiscard]] bool interrupts_enabled() noexcept;
 
 /// Runs fn(argument) on `cpu`, in task context with interrupts on, and returns at once. False if that CPU is not idle.

@@ -25,6 +25,7 @@
 #include "arch/x86/paravirt/xen_start_ap.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/power.hpp"
+#include "arch/x86/time_stamp.hpp"
 #include "arch/x86/traps.hpp"
 #include "arch/x86/tsc.hpp"
 #include "arch/x86/xen_pv/xen_pv.hpp"
@@ -234,6 +235,7 @@ bool start_clock() noexcept {
     if (!tsc::calibrate({offered.khz, offered.source}, tables.pm_timer_port))
         log("clock: nothing tells the TSC frequency (no paravirtual clock, CPUID leaf, PM timer or PIT): times are by "
             "an assumed 1 GHz");
+    choose_time_stamp();
     return true;
 }
 

@@ -13,6 +13,7 @@
 #include "arch/x86/paravirt/paravirt.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/smp.hpp"
+#include "arch/x86/time_stamp.hpp"
 #include "arch/x86/tsc.hpp"
 #include "arch/x86/xen_pv/active.hpp"
 #include "drivers/console.hpp"
@@ -119,7 +120,7 @@ void emit_context_record() noexcept {
     add_cpus(json);
     json.text("apic", xen_pv::is_active() ? "none" : lapic::is_x2apic() ? "x2APIC" : "xAPIC");
     json.number("tsc_khz", tsc::khz()).text("tsc_source", tsc::source()).flag("tsc_invariant", has_invariant_tsc());
-    json.text("clock", "tsc");
+    json.text("clock", detail::follows_xen_time ? "pvclock" : "tsc"); // what time stamps are
     const auto& lock = paravirt::default_lock();
     json.text("default_lock", lock.lock).text("default_lock_backend", lock.backend);
     json.text("default_lock_reason", lock.reason.view());

@@ -19,6 +19,7 @@
 #include "arch/x86/power.hpp"
 #include "arch/x86/rescue.hpp"
 #include "arch/x86/smp.hpp"
+#include "arch/x86/time_stamp.hpp"
 #include "arch/x86/traps.hpp"
 #include "arch/x86/tsc.hpp"
 #include "boot/layout.h"
@@ -219,7 +220,7 @@ void set_test_interrupt(void (*handler)() noexcept) noexcept {
     traps::set_handler(lapic::kVectorTestLow, [](TrapFrame&) noexcept { test_interrupt(); });
 }
 void send_test_interrupt(CpuId cpu) noexcept { ipi::send(cpu, lapic::kVectorTestLow); }
-Tsc time_stamp() noexcept { return rdtsc_ordered(); }
+Tsc time_stamp() noexcept { return time_stamp_ordered(); }
 SkewInfo skew_of(CpuId cpu) noexcept {
     if (cpu == CpuId{0})
         return {0, 0, true};
@@ -244,13 +245,15 @@ void idle_unless(bool (*done)(void*), void* argument) noexcept {
     unmask_interrupts();
 }
 
+void wake(CpuId cpu) noexcept { ipi::send(cpu, lapic::kVectorCall); }
+
 bool start_work(CpuId cpu, const Work& work) noexcept {
     auto& mailbox = mailboxes[index(cpu)];
     if (mailbox.state.load(std::memory_order_acquire) != WorkState::idle)
         return false; // pairs with run()'s release
     mailbox.work = work;
     mailbox.state.store(WorkState::posted, std::memory_order_release); // the work above comes with it
-    ipi::send(cpu, lapic::kVectorCall);
+    wake(cpu);
     return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/insn.hpp"
+#include "arch/x86/time_stamp.hpp"
 #include "kernel/clock.hpp"
 
 namespace spinkick::x86::tsc {
@@ -125,7 +126,7 @@ void skew_prepare() noexcept { turn.store(0, std::memory_order_seq_cst); } // bo
 void skew_lead(CpuId cpu) noexcept {
     Skew best{0, ~0ull, false};
     for (unsigned round = 0; round < kSkewRounds; ++round) {
-        const auto before = rdtsc_ordered();
+        const auto before = time_stamp_ordered();
         turn.store(2 * round + 1, std::memory_order_release); // the follower acquires it
         const clock::Deadline deadline(milliseconds(50));
         while (turn.load(std::memory_order_acquire) != 2 * round + 2) { // acquires the answer
@@ -136,7 +137,7 @@ void skew_lead(CpuId cpu) noexcept {
             }
             pause();
         }
-        const auto after = rdtsc_ordered();
+        const auto after = time_stamp_ordered();
         const auto half = (after - before).value / 2;
         if (half < best.error_ticks)
             best = {static_cast<std::int64_t>(answer.load(std::memory_order_relaxed) - (before.value + half)), half,
@@ -156,7 +157,7 @@ void skew_follow(CpuId) noexcept {
                 return;
             pause();
         }
-        answer.store(rdtsc_ordered().value, std::memory_order_relaxed); // published by the release below
+        answer.store(time_stamp_ordered().value, std::memory_order_relaxed); // published by the release below
         turn.store(2 * round + 2, std::memory_order_release);
     }
 }
@@ -180,7 +181,7 @@ Tsc to_ticks(Nanoseconds ns) noexcept {
 }
 
 Nanoseconds now() noexcept {
-    const auto mine = to_nanoseconds(x86::rdtsc() - tsc::origin).value;
+    const auto mine = to_nanoseconds(x86::time_stamp() - tsc::origin).value;
     auto latest = tsc::latest_ns.load(std::memory_order_relaxed);
     // Counters of CPUs may differ: nobody gets less than anybody was told. Relaxed: only this one value is ordered.
     while (latest < mine)

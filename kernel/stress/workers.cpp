@@ -56,7 +56,9 @@ void finished(void* argument, bool by_itself) noexcept {
         return; // left behind by a job that has given it up
     (by_itself ? completed : rescued).fetch_add(1, std::memory_order_relaxed); // published by the release below
     std::atomic_ref(slot.running).store(false, std::memory_order_release);
-    running.fetch_sub(1, std::memory_order_release); // run() acquires it and sees the counts
+    // release: run() acquires it and sees the counts.
+    if (running.fetch_sub(1, std::memory_order_release) == 1 && machine::this_cpu() != machine::online_cpu(0))
+        machine::wake(machine::online_cpu(0)); // where run() sleeps, until the next tick otherwise
 }
 
 bool is_running(std::uint32_t cpu) noexcept {

@@ -45,7 +45,7 @@ workers::Outcome contend_for(Nanoseconds duration) {
 template <class L>
 void run(test::TestContext& context) {
     const auto usual = workers::watchdog();
-    workers::set_watchdog(milliseconds(400));
+    workers::set_watchdog(milliseconds(200));
     sync::tuning.drop_every_nth_kick.store(1, std::memory_order_relaxed); // all of them
     const auto kicks = counters::total(sync::LockEvent::kick_stats);
     workers::Outcome outcome;

@@ -12,7 +12,7 @@
 namespace spinkick::selftest {
 namespace {
 
-constexpr Nanoseconds kShort = milliseconds(400);
+constexpr Nanoseconds kShort = milliseconds(200);
 
 /// Worker 1 (or 0 on one CPU) stops in a way of its own when the others, which return at once, are through.
 template <auto Stop>

@@ -80,6 +80,7 @@ struct Hypervisors {
     std::uint32_t kvm_hints = 0;    ///< leaf base+1 EDX
     std::uint32_t xen_version = 0;  ///< major << 16 | minor
     std::uint32_t xen_tsc_khz = 0;  ///< 0 if Xen does not say
+    bool xen_emulates_tsc = false;
     std::uint32_t xen_hvm_flags = 0;
 
     [[nodiscard]] constexpr std::span<const HypervisorLeaves> all() const noexcept { return {found.data(), count}; }
@@ -149,8 +150,11 @@ template <class Cpuid>
     if (const auto* xen = result.find(HypervisorKind::xen); xen != nullptr) {
         if (xen->has(abi::kXenVersion))
             result.xen_version = cpuid(xen->base + abi::kXenVersion, 0u).eax;
-        if (xen->has(abi::kXenTime))
-            result.xen_tsc_khz = cpuid(xen->base + abi::kXenTime, 0u).ecx;
+        if (xen->has(abi::kXenTime)) {
+            const CpuidResult leaf = cpuid(xen->base + abi::kXenTime, 0u);
+            result.xen_tsc_khz = leaf.ecx;
+            result.xen_emulates_tsc = (leaf.eax & abi::kXenEmulatesTsc) != 0;
+        }
         if (xen->has(abi::kXenHvm))
             result.xen_hvm_flags = cpuid(xen->base + abi::kXenHvm, 0u).eax;
     }

@@ -17,10 +17,11 @@ inline constexpr std::uint32_t kBlock = 0x100;
 inline constexpr std::uint32_t kKvmFeatures = 1; ///< EAX features, EDX hints
 
 /// Xen, relative to its base.
-inline constexpr std::uint32_t kXenVersion = 1;   ///< EAX = major << 16 | minor
-inline constexpr std::uint32_t kXenHypercall = 2; ///< EAX pages, EBX MSR that fills a hypercall page
-inline constexpr std::uint32_t kXenTime = 3;      ///< sub-leaf 0: ECX = guest TSC in kHz
-inline constexpr std::uint32_t kXenHvm = 4;       ///< EAX flags, EBX vCPU id, ECX domain id
+inline constexpr std::uint32_t kXenVersion = 1;           ///< EAX = major << 16 | minor
+inline constexpr std::uint32_t kXenHypercall = 2;         ///< EAX pages, EBX MSR that fills a hypercall page
+inline constexpr std::uint32_t kXenTime = 3;              ///< sub-leaf 0: EAX flags, ECX = guest TSC in kHz
+inline constexpr std::uint32_t kXenEmulatesTsc = 1u << 0; ///< of these flags: RDTSC is an exit
+inline constexpr std::uint32_t kXenHvm = 4;               ///< EAX flags, EBX vCPU id, ECX domain id
 inline constexpr std::uint32_t kXenHvmHasVcpuId = 1u << 3;
 
 } // namespace spinkick::paravirt::cpuid_abi

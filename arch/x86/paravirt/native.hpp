@@ -10,6 +10,7 @@
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/percpu.hpp"
+#include "arch/x86/time_stamp.hpp"
 #include "kernel/sync/concepts.hpp"
 #include "kernel/types.hpp"
 
@@ -29,7 +30,7 @@ struct Native {
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
     [[nodiscard]] static InterruptState disable_interrupts() noexcept { return x86::disable_interrupts(); }
     static void restore_interrupts(InterruptState state) noexcept { x86::restore_interrupts(state); }
-    [[nodiscard]] static Tsc now() noexcept { return x86::rdtsc(); }
+    [[nodiscard]] static Tsc now() noexcept { return x86::time_stamp(); }
 };
 static_assert(sync::LockMachine<Native>);
 
