@@ -74,6 +74,10 @@ runtime)
         fail "global constructors"
     fi
     ;;
+spin_hint)
+    # A loop that only looks takes the memory, and on an overcommitted host the time, of those it waits for.
+    disassemble | awk -f "$(dirname "$0")/bare_loops.awk" || fail "loops that wait without a spin hint"
+    ;;
 sti_hlt)
     # The only STI that a wait relies on is followed by HLT, and there is one such place.
     count=$(disassemble | grep -cE '\ssti *$')

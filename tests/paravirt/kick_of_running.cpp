@@ -86,6 +86,7 @@ void bystander() noexcept {
         B::wait_unless([] { return shared.release.reached(1); });
         if (!shared.release.reached(1))
             shared.woken.fetch_add(1, std::memory_order_relaxed); // a count
+        B::relax(); // a wait that does not sleep must not drown the others
     }
     B::restore_interrupts(state);
     workers::progress();

@@ -29,6 +29,7 @@ void sleeper() noexcept {
             B::wait_unless([round] { return shared.go.reached(round); });
             if (machine::interrupts_enabled() == masked)
                 ++shared.wrong_mask;
+            B::relax(); // a wait that does not sleep must not drown the others
         }
         B::restore_interrupts(state);
         shared.woke.set(round);

@@ -29,12 +29,16 @@ void sleeper() noexcept {
             first = false;
             shared.outer_looked.set(round);
             shared.nested.fetch_add(1, std::memory_order_relaxed); // a count
-            while (!shared.inner_go.reached(round))
+            while (!shared.inner_go.reached(round)) {
                 B::wait_unless([round] { return shared.inner_go.reached(round); });
+                B::relax();
+            }
             return go; // the answer from before the interruption
         };
-        while (!shared.outer_go.reached(round))
+        while (!shared.outer_go.reached(round)) {
             B::wait_unless(look);
+            B::relax();
+        }
         shared.returned.set(round);
         workers::progress();
     }

@@ -29,8 +29,10 @@ void sleeper() noexcept {
         B::wait_unless([round] { return shared.third.reached(round); });
         if (!shared.third.reached(round))
             ++shared.early;
-        while (!shared.third.reached(round))
+        while (!shared.third.reached(round)) {
             B::wait_unless([round] { return shared.third.reached(round); });
+            B::relax();
+        }
         shared.returned.set(round);
         // A third kick that came while the loop ran is still there: it must not count for the next round.
         shared.rounds = round;
