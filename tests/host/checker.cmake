@@ -7,6 +7,10 @@
 if(SPINKICK_HOST_SANITIZER)
     return()
 endif()
+# What is searched are the atomics of the source, which another compiler does not change; one search is minutes.
+if(SPINKICK_PRESET STREQUAL "clang")
+    return()
+endif()
 
 add_library(checker_core OBJECT
     checker/simulation.cpp checker/explorer.cpp checker/main.cpp checker/fibre.S)
@@ -21,8 +25,8 @@ target_compile_features(check_locks PRIVATE cxx_std_20)
 target_link_libraries(check_locks PRIVATE spinkick_warnings checker_core ${CMAKE_DL_LIBS})
 set_target_properties(check_locks PROPERTIES ENABLE_EXPORTS ON) # names for the locations in a printed schedule
 
-# The default run: every lock, about a second for each scenario. The longer one has the label of its evidence.
-add_test(NAME checker.locks COMMAND check_locks --seconds 0.5)
+# The default run: every lock, half a second at most for each scenario. The longer one has the label of its evidence.
+add_test(NAME checker.locks COMMAND check_locks --seconds 0.25)
 set_tests_properties(checker.locks PROPERTIES LABELS host TIMEOUT 1200)
 add_test(NAME checker.locks_long COMMAND check_locks --long)
 set_tests_properties(checker.locks_long PROPERTIES LABELS evidence-3 TIMEOUT 7200)
