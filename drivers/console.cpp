@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "drivers/console.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include "arch/x86/interrupts.hpp"
@@ -30,13 +31,17 @@ void to_debug_port(std::string_view bytes) noexcept { debug_port_write(bytes); }
 /// True if this CPU has the lock now. Gives up after a time that no live writer needs.
 bool acquire() noexcept {
     const clock::Deadline deadline(seconds(30));
-    for (;;) {
+    constexpr std::uint32_t kLongestRest = 1u << 13;
+    for (std::uint32_t rest = 1;; rest = std::min(rest * 2, kLongestRest)) {
         // Acquire: the writer before is done with the device. The load keeps waiters off the line while it is held.
         if (locked.load(std::memory_order_relaxed) == 0 && locked.exchange(1, std::memory_order_acquire) == 0)
             return true;
         if (broken.load(std::memory_order_relaxed) || deadline.passed())
             return false;
         x86::pause();
+        // Under emulation PAUSE takes the lock that the writer's port accesses need too; so most of the wait is counted.
+        for (std::uint32_t i = 0; i < rest; ++i)
+            std::atomic_signal_fence(std::memory_order_seq_cst); // keeps the loop, costs nothing
     }
 }
 
