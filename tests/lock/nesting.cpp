@@ -101,9 +101,7 @@ inline constinit std::array<L, kLevels + 1> nested_locks{};
 
 /// Has four nodes per CPU, and uses one in each wait. (pv-ticket has slots, for sleeps only: none in NMI.)
 template <class L>
-constexpr bool has_nodes() noexcept {
-    return std::string_view(L::kName).find("queued") != std::string_view::npos;
-}
+inline constexpr bool kHasNodes = std::string_view(L::kName).find("queued") != std::string_view::npos;
 
 std::uint64_t count_of(std::uint32_t worker, sync::LockEvent event) noexcept {
     return machine::lock_event(workers::cpu_of(worker, shared.first), event);
@@ -146,7 +144,7 @@ void direct() noexcept {
     set_spins(kFewSpins);
     all_wait = all_wait && nest<L>(2);
     // Without a node it looks for one before it spins; with the pending bit in its way it may have spun before that.
-    if (has_nodes<L>() && all_wait &&
+    if (kHasNodes<L> && all_wait &&
         !await([] { return count_of(2, sync::LockEvent::lock_no_node) != shared.no_node_before; })) {
         shared.failed_worker.store(2, std::memory_order_relaxed);
         shared.failed_level.store(kLevels, std::memory_order_relaxed);
@@ -230,7 +228,7 @@ bool run_round(test::TestContext& context, bool outermost_first) noexcept {
     for (std::uint32_t level = 1; level <= kLevels; ++level)
         if (const auto acquired = shared.acquired[level].load(std::memory_order_relaxed); acquired != 2)
             context.fail("%s: the lock of the %s was acquired %u times, expected 2", order, kNames[level], acquired);
-    if constexpr (has_nodes<L>()) {
+    if constexpr (kHasNodes<L>) {
         for (std::size_t i = 0; i < kNodes.size(); ++i)
             if (const auto counted = count_of(2, kNodes[i]) - before[i]; counted != 1)
                 context.fail("%s: %s counted %llu times, expected once", order,
