@@ -111,8 +111,9 @@ std::uint64_t count_of(std::uint32_t worker, sync::LockEvent event) noexcept {
 template <class L>
 bool nest(std::uint32_t worker) noexcept {
     const auto cpu = workers::cpu_of(worker, shared.first);
+    // At this level or above: the NMI's wait is soon followed by the debug trap's.
     const auto waits_at = [cpu](std::uint32_t level) {
-        return await([=] { return seats[index(cpu)].waits.load(std::memory_order_relaxed) == level; });
+        return await([=] { return seats[index(cpu)].waits.load(std::memory_order_relaxed) >= level; });
     };
     shared.turn.store(worker, std::memory_order_release); // the spin thresholds that it shall find
     for (std::uint32_t level = 1; level <= kLevels; ++level) {
