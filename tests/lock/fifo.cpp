@@ -3,6 +3,10 @@
 // lock.fifo: a lock that claims it serves in the order of arrival. Arrivals are made one after the other, behind a
 // holder: a waiter starts when the lock's word shows the one before it. And selftest.unfair_order_is_seen: a lock that
 // claims it and serves every two waiters in swapped order is reported by the same judge.
+#include <array>
+#include <atomic>
+#include <cstdint>
+
 #include "kernel/sync/lock_word.hpp"
 #include "tests/lock/lock_test.hpp"
 
