@@ -14,6 +14,10 @@ using namespace lock_tests;
 
 constinit workers::Barrier start{};
 
+/// Watchdog intervals of the attempts: short where the machine is quiet, and long enough for one that is not.
+constexpr std::array kPatience = {milliseconds(200), milliseconds(400), milliseconds(800), milliseconds(1600),
+                                  milliseconds(3200)};
+
 /// Takes the lock over and over until the job is over, or until a kick that did not come leaves it asleep.
 template <class L>
 void work(std::uint32_t, void*) {
@@ -46,13 +50,15 @@ workers::Outcome contend_for(Nanoseconds duration) {
 template <class L>
 void run(test::TestContext& context) {
     const auto usual = workers::watchdog();
-    workers::set_watchdog(milliseconds(200));
     sync::tuning.drop_every_nth_kick.store(1, std::memory_order_relaxed); // all of them
     const auto kicks = counters::total(sync::LockEvent::kick_stats);
     workers::Outcome outcome;
     // A vCPU that the host does not let run looks like one that stands still. If that ended a job before there was
     // anything to drop, the job has said nothing.
-    for (int attempt = 0; attempt < 5 && counters::total(sync::LockEvent::kick_stats) == kicks; ++attempt) {
+    for (auto patience : kPatience) {
+        if (counters::total(sync::LockEvent::kick_stats) != kicks)
+            break;
+        workers::set_watchdog(patience);
         const EarlySleep early(64);
         outcome = contend_for<L>(seconds(5));
         reset_lock<L>();
@@ -74,14 +80,20 @@ constexpr std::uint32_t kEvery = 3;
 constinit std::atomic<bool> again{false}; ///< worker 0 decides for both
 constinit std::atomic<std::uint32_t> handed_over{0};
 
-/// Worker 0 holds the lock until worker 1 has had the time to fall asleep, and releases it, round by round.
+/// Worker 0 holds the lock until worker 1 waits for it and has had the time to fall asleep, and releases it, round by
+/// round. (Not asleep yet, it needs no kick, and the next round tries again.)
 template <class L>
 void hand_over(std::uint32_t worker, void*) {
     auto& lock = lock_under_test<L>;
     do {
         if (worker == 0) {
             lock.lock();
+            const auto alone = lock.word();
             const bool both = start.wait(2);
+            while (both && lock.word() == alone && !workers::over()) { // until the other one shows
+                workers::progress();
+                machine::yield();
+            }
             const clock::Deadline hold(microseconds(300));
             while (both && !hold.passed())
                 machine::relax();
@@ -118,13 +130,15 @@ void run_third(test::TestContext& context) {
     using Tokens = sync::KickTokens<typename L::Machine>;
     const auto sleeper = workers::cpu_of(1, 1);
     const auto usual = workers::watchdog();
-    workers::set_watchdog(milliseconds(200));
     sync::tuning.drop_every_nth_kick.store(kEvery, std::memory_order_relaxed);
     std::uint64_t kicks = 0;
     bool seen = false;
     // A stall is the dropped kick's if a kick was sent and not taken: a vCPU that the host does not let run looks
     // alike.
-    for (int attempt = 0; attempt < 5 && !seen; ++attempt) {
+    for (auto patience : kPatience) {
+        if (seen)
+            break;
+        workers::set_watchdog(patience);
         const EarlySleep early(64);
         const auto before = counters::total(sync::LockEvent::kick_stats);
         const auto outcome = hand_over_for<L>(seconds(5));
