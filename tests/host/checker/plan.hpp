@@ -24,10 +24,10 @@ inline constexpr auto kWeak = MemoryModel::weak;
 // clang-format off
 inline constexpr auto kPlan = std::to_array<PlannedScenario>({
     {.name = "2x2",        .scenario = {.cpus = 2, .rounds = 2}},
-    {.name = "2x2-weak",   .scenario = {.cpus = 2, .rounds = 2, .memory = kWeak}},
     {.name = "2x1-frees",  .scenario = {.cpus = 2, .rounds = 1, .frees = true}},
     {.name = "3x1-frees",  .scenario = {.cpus = 3, .rounds = 1, .frees = true}},
     {.name = "3x1-handler-waits", .scenario = {.cpus = 3, .rounds = 1, .interrupts = 1, .handler_waits = true}},
+    {.name = "2x2-weak",   .scenario = {.cpus = 2, .rounds = 2, .memory = kWeak}},
     {.name = "2x1-try",    .scenario = {.cpus = 2, .rounds = 1, .try_first = true, .memory = kWeak}},
     {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
     {.name = "3x1",        .scenario = {.cpus = 3, .rounds = 1}},
