@@ -42,6 +42,19 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 /// Sends a fixed interrupt; `handler` runs on the target with interrupts masked. One handler at a time for all CPUs.
 void set_test_interrupt(void (*handler)() noexcept) noexcept;
 void send_test_interrupt(CpuId cpu) noexcept;
+/// What runs on a CPU above task context, each level on top of the one before it; for all CPUs alike.
+struct LevelHandlers {
+    void (*interrupt)() noexcept = nullptr;        ///< interrupts are on in it, so that a higher one may come
+    void (*higher_interrupt)() noexcept = nullptr; ///< interrupts are masked
+    void (*nmi)() noexcept = nullptr;
+    /// By a debug trap after each instruction of `nmi`, until it returns true. nullptr: no debug traps.
+    bool (*debug_trap)() noexcept = nullptr;
+};
+enum class Level : std::uint8_t { interrupt, higher_interrupt, nmi };
+/// Takes the place of set_test_interrupt(), which may take its own again.
+void set_level_handlers(const LevelHandlers& handlers) noexcept;
+/// Interrupts `cpu`, once.
+void interrupt_at(CpuId cpu, Level level) noexcept;
 /// This CPU's time stamp counter, ordered against the loads and stores around it.
 [[nodiscard]] Tsc time_stamp() noexcept;
 /// How far another CPU's counter is ahead of the boot CPU's, and how well that is known; false if it was not measured.

@@ -76,4 +76,11 @@ void load_this_cpu(CpuId cpu, void* percpu_block, const IstStacks& stacks) noexc
     wrmsr(Msr::IA32_GS_BASE, reinterpret_cast<std::uint64_t>(percpu_block));
 }
 
+std::uint64_t nmi_stack(CpuId cpu) noexcept { return tables[index(cpu)].tss.ist[0]; }
+
+void set_nmi_stack(CpuId cpu, std::uint64_t top) noexcept {
+    tables[index(cpu)].tss.ist[0] = top;
+    asm volatile("" ::: "memory"); // the processor reads it at the next NMI, of which the compiler knows nothing
+}
+
 } // namespace spinkick::x86::descriptors

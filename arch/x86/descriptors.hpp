@@ -20,4 +20,8 @@ struct IstStacks {
 /// Builds and loads GDT, TSS and segment registers of the calling CPU, and sets its GS base to `percpu_block`.
 void load_this_cpu(CpuId cpu, void* percpu_block, const IstStacks& stacks) noexcept;
 
+/// Where the next NMI of the calling CPU begins to push.
+[[nodiscard]] std::uint64_t nmi_stack(CpuId cpu) noexcept;
+void set_nmi_stack(CpuId cpu, std::uint64_t top) noexcept;
+
 } // namespace spinkick::x86::descriptors

@@ -33,6 +33,15 @@ extern "C" const char sti_hlt_at_hlt[];
     return value;
 }
 inline constexpr std::uint64_t kRflagsIF = 1u << 9;
+inline constexpr std::uint64_t kRflagsTF = 1u << 8;
+/// From the instruction after the next one on, each one ends in #DB, until the flag is cleared, here or in the frame of
+/// a trap.
+inline void set_trap_flag() noexcept {
+    asm volatile("pushfq; orq %0, (%%rsp); popfq" ::"i"(kRflagsTF) : "memory", "cc");
+}
+inline void clear_trap_flag() noexcept {
+    asm volatile("pushfq; andq %0, (%%rsp); popfq" ::"i"(~kRflagsTF) : "memory", "cc");
+}
 
 /// RDTSC between LFENCEs: no earlier load is still open and no later one has begun.
 [[nodiscard]] inline Tsc rdtsc_ordered() noexcept {

@@ -12,6 +12,7 @@
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/ipi.hpp"
 #include "arch/x86/lapic.hpp"
+#include "arch/x86/levels.hpp"
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/paravirt/xen.hpp"
@@ -93,6 +94,7 @@ void stop_others() noexcept {
 void on_nmi(TrapFrame&) noexcept {
     if (stopping.load(std::memory_order_acquire))
         park();
+    levels::on_nmi();
 }
 
 /// Who dies. Not by percpu(): a bad GS base may be what this CPU dies of.

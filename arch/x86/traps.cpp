@@ -11,6 +11,7 @@
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/ipi.hpp"
 #include "arch/x86/lapic.hpp"
+#include "arch/x86/levels.hpp"
 #include "arch/x86/msr.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/rescue.hpp"
@@ -123,6 +124,8 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
         return;
     block.rescue.store(false, std::memory_order_relaxed); // read by this CPU's NMIs only
     block.interrupt_depth = 0;
+    block.nmi_depth = 0; // this NMI may have come on top of another one: levels.cpp
+    levels::leave_all();
     if (!xen_pv::is_active()) {
         for (int i = 0; i < 256 && lapic::highest_in_service() != 0; ++i)
             lapic::eoi();
@@ -133,7 +136,7 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
     frame.rip = reinterpret_cast<std::uint64_t>(rescue_landing);
     frame.rdi = reinterpret_cast<std::uint64_t>(block.rescue_context);
     frame.rsp = block.rescue_context->rsp;
-    frame.rflags |= kRflagsIF;
+    frame.rflags = (frame.rflags | kRflagsIF) & ~kRflagsTF;
 }
 
 void handle_nmi(TrapFrame& frame) noexcept {

@@ -36,6 +36,16 @@ add_test(NAME checker.published_may_halt COMMAND check_locks --lock pv-queued-20
 set_tests_properties(checker.published_may_halt PROPERTIES LABELS host TIMEOUT 60 PASS_REGULAR_EXPRESSION
     "found, as it must be: pv-queued-2014-may-halt [^:]*: lost wake-up: .*all locks held")
 
+# Faults that locks in use have had, and a ticket lock with too few numbers.
+foreach(control IN ITEMS "pv-ticket-tail-flag: use after free" "byte-no-barrier: lost wake-up" "byte-kicks-one: lost wake-up"
+                         "ticket-narrow: mutual exclusion")
+    string(REGEX MATCH "^[^:]*" lock ${control})
+    string(REGEX REPLACE "^[^:]*: " "" fault ${control})
+    add_test(NAME checker.finds_${lock} COMMAND check_locks --lock ${lock} --seconds 0.5)
+    set_tests_properties(checker.finds_${lock} PROPERTIES LABELS host TIMEOUT 60 PASS_REGULAR_EXPRESSION
+        "found, as it must be: ${lock} [^:]*: ${fault}.*all locks held")
+endforeach()
+
 # The same headers with faults in them: each must be found, or explained.
 set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutated)
 file(GLOB sync_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernel/sync/*)

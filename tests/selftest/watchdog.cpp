@@ -61,6 +61,21 @@ void spin() noexcept {
         machine::relax();
 }
 
+/// Spins in a debug trap out of an NMI. Not in the first one: until that has returned no further NMI gets in, so there
+/// is nothing by which anybody could be thrown out.
+void spin_in_nested_trap() noexcept {
+    static constinit std::atomic<std::uint32_t> traps{0};
+    traps.store(0, std::memory_order_relaxed); // a count of this CPU's own
+    machine::set_level_handlers(
+        {.interrupt = spin, .higher_interrupt = spin, .nmi = spin, .debug_trap = []() noexcept -> bool {
+             if (traps.fetch_add(1, std::memory_order_relaxed) != 0)
+                 spin();
+             return false;
+         }});
+    machine::interrupt_at(machine::this_cpu(), machine::Level::nmi);
+    spin();
+}
+
 void deadline(test::TestContext& context) {
     workers::Job job;
     job.deadline = milliseconds(300);
@@ -91,6 +106,10 @@ constexpr std::array kTests = {
                .claim = "a worker halted with interrupts off times out",
                .min_cpus = 2,
                .run = stall<faults::halt_with_interrupts_off>},
+    test::Test{.name = "selftest.worker_in_nested_trap_is_rescued",
+               .claim = "a worker that spins in a debug trap out of an NMI is found and thrown out",
+               .min_cpus = 2,
+               .run = stall<spin_in_nested_trap>},
     test::Test{.name = "selftest.endless_job_is_ended",
                .claim = "a job that makes progress for ever ends at its deadline",
                .run = deadline},

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "kernel/sync/locks.hpp"
+#include "tests/host/checker/historical_locks.hpp"
 #include "tests/host/checker/simulation.hpp"
 
 namespace spinkick::checker {
@@ -27,12 +28,12 @@ bool (*at_rest_of())() {
 }
 
 template <class L>
-LockUnderCheck erase_type(const char* name, bool loses_wake_ups) {
+LockUnderCheck erase_type(const char* name, const char* fault) {
     static_assert(sizeof(L) <= 128, "the checker gives a lock 128 bytes");
     return {.name = name,
             .sleeps = L::kSleeps,
             .excludes = L::kExcludes,
-            .loses_wake_ups = loses_wake_ups,
+            .fault = fault,
             .size = sizeof(L),
             .construct = [](void* where) { new (where) L; },
             .lock = [](void* lock) { static_cast<L*>(lock)->lock(); },
@@ -41,13 +42,23 @@ LockUnderCheck erase_type(const char* name, bool loses_wake_ups) {
             .at_rest = at_rest_of<L>()};
 }
 
+template <class L>
+LockUnderCheck erase_control(const char* fault) {
+    static_assert(sync::Lock<L>);
+    return erase_type<L>(L::kName, fault);
+}
+
 } // namespace
 
 const std::vector<LockUnderCheck>& locks_under_check() {
     static const std::vector<LockUnderCheck> locks = [] {
         std::vector<LockUnderCheck> list;
-        Locks::for_each([&list]<class L>() { list.push_back(erase_type<L>(L::kName, false)); });
-        list.push_back(erase_type<PublishedMayHalt>("pv-queued-2014-may-halt", true));
+        Locks::for_each([&list]<class L>() { list.push_back(erase_type<L>(L::kName, nullptr)); });
+        list.push_back(erase_type<PublishedMayHalt>("pv-queued-2014-may-halt", "lost wake-up"));
+        list.push_back(erase_control<TailFlagTicketLock<SleepingChecker>>("use after free"));
+        list.push_back(erase_control<FaultyByteLock<SleepingChecker, ByteLockFault::no_barrier>>("lost wake-up"));
+        list.push_back(erase_control<FaultyByteLock<SleepingChecker, ByteLockFault::kicks_one>>("lost wake-up"));
+        list.push_back(erase_control<NarrowTicketLock<SpinningChecker>>("mutual exclusion"));
         return list;
     }();
     return locks;

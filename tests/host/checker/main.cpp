@@ -86,8 +86,8 @@ void print_coverage(const LockUnderCheck& lock, const PlannedScenario& planned, 
     std::fflush(stdout);
 }
 
-/// A negative control: it does not exclude, or loses a wake-up.
-bool is_faulty(const LockUnderCheck& lock) { return !lock.excludes || lock.loses_wake_ups; }
+/// A negative control: it does not exclude, or has a fault of its own.
+bool is_faulty(const LockUnderCheck& lock) { return !lock.excludes || lock.fault != nullptr; }
 
 /// The lock is faulty, or the machine under it breaks a promise.
 bool must_fail(const LockUnderCheck& lock, const PlannedScenario& planned) {
@@ -202,8 +202,8 @@ int run(const Options& options) {
                 }
             } else if (!failure.empty()) {
                 reported = true;
-                if (lock.loses_wake_ups && !failure.starts_with("lost wake-up")) {
-                    std::printf("FAILED %s: it loses wake-ups, and this is something else\n", lock.name);
+                if (lock.fault != nullptr && !failure.starts_with(lock.fault)) {
+                    std::printf("FAILED %s: its fault is \"%s\", and this is something else\n", lock.name, lock.fault);
                     held = false;
                 }
                 break; // it would fail the others as well
@@ -212,8 +212,8 @@ int run(const Options& options) {
         if (!is_faulty(lock) && reported)
             held = false;
         if (is_faulty(lock) && !reported && options.scenario.empty()) {
-            std::printf("FAILED %s: it %s, and no schedule has shown it: the checker is blind\n", lock.name,
-                        lock.excludes ? "loses wake-ups" : "does not exclude");
+            std::printf("FAILED %s: its fault is \"%s\", and no schedule has shown it: the checker is blind\n",
+                        lock.name, lock.fault != nullptr ? lock.fault : "mutual exclusion");
             held = false;
         }
     }

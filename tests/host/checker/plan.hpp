@@ -24,6 +24,9 @@ inline constexpr auto kWeak = MemoryModel::weak;
 // clang-format off
 inline constexpr auto kPlan = std::to_array<PlannedScenario>({
     {.name = "2x2",        .scenario = {.cpus = 2, .rounds = 2}},
+    {.name = "2x1-frees",  .scenario = {.cpus = 2, .rounds = 1, .frees = true}},
+    {.name = "3x1-frees",  .scenario = {.cpus = 3, .rounds = 1, .frees = true}},
+    {.name = "3x1-handler-waits", .scenario = {.cpus = 3, .rounds = 1, .interrupts = 1, .handler_waits = true}},
     {.name = "2x2-weak",   .scenario = {.cpus = 2, .rounds = 2, .memory = kWeak}},
     {.name = "2x1-try",    .scenario = {.cpus = 2, .rounds = 1, .try_first = true, .memory = kWeak}},
     {.name = "2x2-try",    .scenario = {.cpus = 2, .rounds = 2, .try_first = true, .memory = kWeak}},
@@ -48,7 +51,14 @@ inline constexpr auto kPlan = std::to_array<PlannedScenario>({
 [[nodiscard]] constexpr bool applies(const PlannedScenario& planned, const LockUnderCheck& lock) {
     // A waiter of the byte lock that was interrupted by another wait is kicked by it, whatever became of its own kick:
     // it suffers nothing from a machine that loses that one.
-    if (planned.scenario.fault == MachineFault::sleeps_through && std::string_view(lock.name) == "byte")
+    const bool is_byte = std::string_view(lock.name).starts_with("byte");
+    if (planned.scenario.fault == MachineFault::sleeps_through && is_byte)
+        return false;
+    // It looks at its count after the release, as it did in Linux: not a lock for memory that the next holder frees.
+    if (planned.scenario.frees && is_byte)
+        return false;
+    // In every other lock whoever came first, or is first in the queue, is waited for, whatever it does.
+    if (planned.scenario.handler_waits && !is_byte)
         return false;
     return lock.sleeps || planned.random ||
            (planned.scenario.wake == WakeModel::sticky && planned.scenario.fault == MachineFault::none);

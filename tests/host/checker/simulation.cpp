@@ -218,24 +218,34 @@ void Simulation::fibre_entry() {
 
 void Simulation::run_rounds() {
     const unsigned me = running_;
-    const unsigned task_locks = scenario_.interrupts != 0 ? scenario_.locks - 1 : scenario_.locks;
+    const unsigned task_locks =
+        scenario_.interrupts != 0 && !scenario_.handler_waits ? scenario_.locks - 1 : scenario_.locks;
     for (unsigned round = 0; round < scenario_.rounds; ++round) {
         const unsigned n = (me + round) % task_locks;
         if (!(scenario_.try_first && me % 2 == 1 && lock_.try_lock(lock_at(n))))
             lock_.lock(lock_at(n));
-        section(n);
+        const bool last = section(n);
         lock_.unlock(lock_at(n));
+        if (scenario_.frees && last)
+            state_.freed_by = me + 1;
     }
+    if (scenario_.handler_waits && me + 1 == scenario_.cpus)
+        data_of(0)[2].store(1, std::memory_order_release);
 }
 
 void Simulation::run_handler() {
+    if (scenario_.handler_waits) {
+        while (data_of(0)[2].load(std::memory_order_acquire) == 0)
+            spin_hint();
+        return;
+    }
     const unsigned n = scenario_.locks - 1;
     lock_.lock(lock_at(n));
     section(n);
     lock_.unlock(lock_at(n));
 }
 
-void Simulation::section(unsigned n) {
+bool Simulation::section(unsigned n) {
     if (++state_.inside[n] != 1)
         fail("mutual exclusion: cpu%u comes into the section of lock %u and is not alone", running_, n);
     Atomic<std::uint32_t>* const data = data_of(n);
@@ -248,6 +258,14 @@ void Simulation::section(unsigned n) {
     data[1].store(left + 1, std::memory_order_relaxed);
     ++state_.sections[n];
     --state_.inside[n];
+    return state_.sections[n] == scenario_.cpus * scenario_.rounds;
+}
+
+void Simulation::check_freed(unsigned n, const Op& op) {
+    if (state_.freed_by != 0 && state_.freed_by != n + 1 && touches_memory(op.kind) &&
+        op.address - reinterpret_cast<std::uintptr_t>(lock_at(0)) < lock_.size)
+        fail("use after free: cpu%u touches %s after its unlock, and cpu%u, the last holder, has freed it", n,
+             location(op.address).c_str(), static_cast<unsigned>(state_.freed_by - 1));
 }
 
 // --- one machine -----------------------------------------------------------------------------------------------------
@@ -297,7 +315,7 @@ void Simulation::start(const LockUnderCheck& lock, const Scenario& scenario) {
     std::memset(static_cast<void*>(&state_), 0, sizeof state_);
     for (unsigned n = 0; n < scenario.locks; ++n) {
         lock.construct(lock_at(n));
-        new (data_of(n)) Atomic<std::uint32_t>[ 2 ];
+        new (data_of(n)) Atomic<std::uint32_t>[ 3 ];
         track(reinterpret_cast<std::uintptr_t>(lock_at(n)));
         track(reinterpret_cast<std::uintptr_t>(data_of(n)));
     }
@@ -307,7 +325,8 @@ void Simulation::start(const LockUnderCheck& lock, const Scenario& scenario) {
     for (unsigned cpu = 0; cpu < scenario.cpus; ++cpu) {
         state_.cpus[cpu].stack_pointer = fresh_stack(stack_top(cpu), &Simulation::fibre_entry);
         state_.cpus[cpu].spurious_left = static_cast<std::uint8_t>(scenario.spurious);
-        state_.cpus[cpu].interrupts_left = static_cast<std::uint8_t>(scenario.interrupts);
+        if (!scenario.handler_waits || cpu == 0)
+            state_.cpus[cpu].interrupts_left = static_cast<std::uint8_t>(scenario.interrupts);
         resume(cpu);
     }
     settle();
@@ -329,6 +348,7 @@ void Simulation::settle() {
         Cpu& self = state_.cpus[cpu];
         while (self.op->kind == OpKind::store && !is_rmw(*self.op) && self.buffered < kBufferEntries) {
             const Op& op = *self.op;
+            check_freed(cpu, op);
             if (tracing_)
                 print_op(cpu, op, "into the store buffer");
             self.buffer[self.buffered++] = {op.address, op.operand, op.size, releases(op.order)};
@@ -435,7 +455,7 @@ void Simulation::choices(Choices& out) {
         if (kind == OpKind::halt && cpu.spurious_left != 0)
             out.push_back({Choice::Kind::wake, static_cast<std::uint8_t>(n)});
         if (cpu.interrupts_left != 0 && !cpu.in_handler && kind != OpKind::finish &&
-            (!cpu.masked || kind == OpKind::halt))
+            (kind == OpKind::halt || (!cpu.masked && !scenario_.handler_waits)))
             out.push_back({Choice::Kind::interrupt, static_cast<std::uint8_t>(n)});
     }
 }
@@ -485,6 +505,7 @@ void Simulation::forget(Cpu& cpu) {
 void Simulation::execute(unsigned n, bool early) {
     Cpu& cpu = state_.cpus[n];
     Op& op = *cpu.op;
+    check_freed(n, op);
     switch (op.kind) {
     case OpKind::kick:
         state_.kicks_sent ^= 1;
@@ -815,7 +836,10 @@ std::string Simulation::location(std::uintptr_t address) const {
     if (offset < kArenaSize) {
         const auto n = static_cast<unsigned>(offset / kLockStride);
         if (offset % kLockStride >= 128)
-            std::snprintf(text, sizeof text, "data%u.%s", n, offset % kLockStride == 128 ? "left" : "right");
+            std::snprintf(text, sizeof text, "data%u.%s", n,
+                          offset % kLockStride == 128   ? "left"
+                          : offset % kLockStride == 132 ? "right"
+                                                        : "last_is_done");
         else
             std::snprintf(text, sizeof text, "lock%u+%u", n, static_cast<unsigned>(offset % kLockStride));
         return text;

@@ -40,7 +40,7 @@ struct LockUnderCheck {
     const char* name;
     bool sleeps;
     bool excludes;
-    bool loses_wake_ups; ///< a negative control: by a fault of its own
+    const char* fault; ///< a negative control: how the failure begins that its fault must end in; else nullptr
     std::size_t size;
     void (*construct)(void* where);
     void (*lock)(void*);
@@ -61,6 +61,11 @@ struct Scenario {
     bool try_first = false;  ///< odd CPUs call try_lock() and then lock()
     unsigned spurious = 0;   ///< sleeps of each CPU that may end for no reason
     unsigned interrupts = 0; ///< times that each CPU may be interrupted by a handler that takes the last lock
+    /// Interrupts come in a sleep only, to CPU 0 only, and the handler waits, spinning, until the last CPU has had its
+    /// section: a lock that lets that one wait for CPU 0 stands still for good.
+    bool handler_waits = false;
+    /// Whoever has had the last section of all frees the lock when its unlock() has returned.
+    bool frees = false;
     unsigned threshold = 1;
     MemoryModel memory = MemoryModel::tso;
     WakeModel wake = WakeModel::sticky;
@@ -168,6 +173,7 @@ class Simulation {
         std::uint64_t kicks_sent;              ///< modulo 2
         std::array<std::uint16_t, 4> inside;   ///< CPUs in the section of each lock
         std::array<std::uint32_t, 4> sections; ///< sections done
+        std::uint64_t freed_by;                ///< CPU + 1; 0: the lock has not been freed
         std::array<Cpu, kMaxCpus> cpus;
     };
     struct Region {
@@ -187,7 +193,9 @@ class Simulation {
     static void fibre_entry();
     void run_rounds();
     void run_handler();
-    void section(unsigned lock);
+    /// True if it was the last one of all.
+    bool section(unsigned lock);
+    void check_freed(unsigned cpu, const Op& op);
     void resume(unsigned cpu);
     void settle();
     void execute(unsigned cpu, bool early);
