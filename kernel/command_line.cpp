@@ -151,6 +151,11 @@ constexpr std::array kStealing{
     Choice<sync::Stealing>{"entry"sv, sync::Stealing::entry},
     Choice<sync::Stealing>{"on"sv, sync::Stealing::on},
 };
+constexpr std::array kRelax{
+    Choice<sync::RelaxHint>{"pause"sv, sync::RelaxHint::pause},
+    Choice<sync::RelaxHint>{"lfence"sv, sync::RelaxHint::lfence},
+    Choice<sync::RelaxHint>{"none"sv, sync::RelaxHint::none},
+};
 constexpr std::array kOffOn{
     Choice<bool>{"off"sv, false},
     Choice<bool>{"on"sv, true},
@@ -212,6 +217,12 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.qspin_threshold, 0, kAny, e);
         }},
+    Key{"byte_timeout"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.byte_timeout, 0, kAny, e);
+        }},
+    Key{"relax"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.relax, kRelax, e); }},
     Key{"wait_early"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_choice(w, out.wait_early, kWaitEarly, e);
@@ -296,7 +307,7 @@ void report_unknown(const Word& word, ErrorText& error) noexcept {
                   shown(word.key), word.key.data(), shown(nearest->name), nearest->name.data());
         return;
     }
-    char storage[192];
+    char storage[256];
     TextBuffer names(storage);
     for (const Key& key : kKeys) {
         if (!names.empty())
@@ -385,5 +396,6 @@ std::string_view name_of(T value, const std::array<Choice<T>, N>& choices) noexc
 
 std::string_view name(KickChoice choice) noexcept { return name_of(choice, kKick); }
 std::string_view name(ParavirtChoice choice) noexcept { return name_of(choice, kParavirt); }
+std::string_view name(sync::RelaxHint hint) noexcept { return name_of(hint, kRelax); }
 
 } // namespace spinkick

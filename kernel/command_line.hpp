@@ -56,6 +56,8 @@ struct CommandLine {
     std::uint32_t duration_ms = 100;
     std::uint64_t spin_threshold = 1u << 15;
     std::uint64_t qspin_threshold = 1u << 14;
+    std::uint64_t byte_timeout = 1u << 10;
+    sync::RelaxHint relax = sync::RelaxHint::pause;
     sync::WaitEarly wait_early = sync::WaitEarly::state;
     sync::Stealing stealing = sync::Stealing::on;
     bool kick_holder = true;
@@ -82,5 +84,6 @@ struct CommandLine {
 
 [[nodiscard]] std::string_view name(KickChoice choice) noexcept;
 [[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;
+[[nodiscard]] std::string_view name(sync::RelaxHint hint) noexcept;
 
 } // namespace spinkick

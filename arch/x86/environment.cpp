@@ -127,6 +127,7 @@ void emit_context_record() noexcept {
     add_back_ends(json);
     const auto& line = options::command_line();
     json.number("spin_threshold", sync::tuning.spin_threshold.load(std::memory_order_relaxed));
+    json.text("relax", name(line.relax));
     json.number("seed", line.seed).number("watchdog_ms", workers::watchdog().value / 1'000'000);
     json.text("command_line", line.view());
     (void)json.emit(); // a record that did not fit has said so

@@ -24,7 +24,7 @@ namespace spinkick::sync {
 ///  kMaxCpus              bound of this_cpu(); sizes the per-CPU node arrays.
 ///  this_cpu()            the CPU that runs the caller. Stable while the caller holds or queues for a lock.
 ///  in_nmi()              true in NMI context, where nobody may sleep.
-///  relax()               one spin hint (PAUSE).
+///  relax()               one spin hint: PAUSE, or what Tuning::relax_hint says.
 ///  count(event, n)       adds n to this CPU's counter; never a shared cache line; exact in spite of interrupts.
 ///  disable_interrupts()  masks interrupts, returns the mask as it was; restore_interrupts(state) puts it back.
 ///
