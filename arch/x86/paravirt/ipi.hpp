@@ -33,10 +33,10 @@ struct Ipi : Native {
     static void init() noexcept;
 
     template <class Done>
-    static void wait_unless(Done&& done) noexcept {
+    static sync::WaitEnd wait_unless(Done&& done) noexcept {
         if (in_nmi()) {
             (void)done();
-            return;
+            return sync::WaitEnd::not_slept;
         }
         const auto state = disable_interrupts();
         auto& slot = slots_[index(this_cpu())];
@@ -59,6 +59,7 @@ struct Ipi : Native {
             restore_tpr(tpr);
         sync::KickTokens<Ipi>::wait_returned(end);
         restore_interrupts(state);
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {

@@ -38,10 +38,10 @@ struct Kvm : Native {
     static constexpr const char* kName = "kvm";
 
     template <class Done>
-    static void wait_unless(Done&& done) noexcept {
+    static sync::WaitEnd wait_unless(Done&& done) noexcept {
         if (in_nmi()) {
             (void)done();
-            return;
+            return sync::WaitEnd::not_slept;
         }
         const auto state = disable_interrupts();
         auto end = sync::WaitEnd::not_slept;
@@ -55,6 +55,7 @@ struct Kvm : Native {
         }
         sync::KickTokens<Kvm>::wait_returned(end);
         restore_interrupts(state);
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {

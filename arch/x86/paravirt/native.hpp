@@ -39,6 +39,8 @@ struct Native {
         }
     }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
+    // For the back ends that sleep.
+    static void record_blocked(Tsc length) noexcept { x86::count_blocked(length); }
     [[nodiscard]] static InterruptState disable_interrupts() noexcept { return x86::disable_interrupts(); }
     static void restore_interrupts(InterruptState state) noexcept { x86::restore_interrupts(state); }
     [[nodiscard]] static Tsc now() noexcept { return x86::time_stamp(); }
