@@ -156,6 +156,11 @@ constexpr std::array kRelax{
     Choice<sync::RelaxHint>{"lfence"sv, sync::RelaxHint::lfence},
     Choice<sync::RelaxHint>{"none"sv, sync::RelaxHint::none},
 };
+constexpr std::array kDirectedYield{
+    Choice<sync::YieldMethod>{"off"sv, sync::YieldMethod::off},
+    Choice<sync::YieldMethod>{"flags"sv, sync::YieldMethod::flags},
+    Choice<sync::YieldMethod>{"bitmap"sv, sync::YieldMethod::bitmap},
+};
 constexpr std::array kOffOn{
     Choice<bool>{"off"sv, false},
     Choice<bool>{"on"sv, true},
@@ -223,6 +228,10 @@ constexpr std::array kKeys{
         }},
     Key{"relax"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.relax, kRelax, e); }},
+    Key{"directed_yield"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_choice(w, out.directed_yield, kDirectedYield, e);
+        }},
     Key{"wait_early"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_choice(w, out.wait_early, kWaitEarly, e);
@@ -397,5 +406,6 @@ std::string_view name_of(T value, const std::array<Choice<T>, N>& choices) noexc
 std::string_view name(KickChoice choice) noexcept { return name_of(choice, kKick); }
 std::string_view name(ParavirtChoice choice) noexcept { return name_of(choice, kParavirt); }
 std::string_view name(sync::RelaxHint hint) noexcept { return name_of(hint, kRelax); }
+std::string_view name(sync::YieldMethod method) noexcept { return name_of(method, kDirectedYield); }
 
 } // namespace spinkick

@@ -58,6 +58,7 @@ struct CommandLine {
     std::uint64_t qspin_threshold = 1u << 14;
     std::uint64_t byte_timeout = 1u << 10;
     sync::RelaxHint relax = sync::RelaxHint::pause;
+    sync::YieldMethod directed_yield = sync::YieldMethod::off;
     sync::WaitEarly wait_early = sync::WaitEarly::state;
     sync::Stealing stealing = sync::Stealing::on;
     bool kick_holder = true;
@@ -85,5 +86,6 @@ struct CommandLine {
 [[nodiscard]] std::string_view name(KickChoice choice) noexcept;
 [[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;
 [[nodiscard]] std::string_view name(sync::RelaxHint hint) noexcept;
+[[nodiscard]] std::string_view name(sync::YieldMethod method) noexcept;
 
 } // namespace spinkick

@@ -77,6 +77,9 @@ concept WaitResult = std::same_as<T, void> || std::same_as<T, WaitEnd>;
 ///  yield_to(cpu)       a hint: give this vCPU's time to `cpu`.
 ///  now()               time stamp for the latency counters, in TSC ticks.
 ///
+/// Optional, for directed_yield.hpp: kTellsPreemption, false if is_preempted() never says true; can_yield(), false if
+/// the hypervisor does not offer it; cpu_bound(), a number above that of every CPU there is.
+///
 /// Optional: record_blocked(Tsc), with a wait_unless() that returns a WaitEnd. Gets the length of every wait that
 /// slept, from the last look before it until the CPU runs again; keeps it per CPU, exact in spite of interrupts.
 ///

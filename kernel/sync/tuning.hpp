@@ -32,6 +32,9 @@ enum class RelaxHint : std::uint8_t {
     none,   ///< nothing
 };
 
+/// How a spinning waiter picks a preempted vCPU to yield to: directed_yield.hpp.
+enum class YieldMethod : std::uint8_t { off, flags, bitmap };
+
 struct Tuning {
     /// Spins before a waiter halts; Linux's SPIN_THRESHOLD is 2^15.
     std::atomic<std::uint64_t> spin_threshold{1u << 15};
@@ -47,6 +50,7 @@ struct Tuning {
     std::atomic<WaitEarly> wait_early{WaitEarly::state};
     /// Acted on by the relax() of a back end, in all locks alike.
     std::atomic<RelaxHint> relax_hint{RelaxHint::pause};
+    std::atomic<YieldMethod> directed_yield{YieldMethod::off};
     /// Negative control for the suite itself: every Nth kick is dropped; 0 drops none.
     std::atomic<std::uint32_t> drop_every_nth_kick{0};
 };

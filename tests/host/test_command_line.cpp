@@ -49,6 +49,7 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
         EXPECT_EQ(line.qspin_threshold, 16384u);
         EXPECT_EQ(line.byte_timeout, 1024u);
         EXPECT_EQ(line.relax, sync::RelaxHint::pause);
+        EXPECT_EQ(line.directed_yield, sync::YieldMethod::off);
         EXPECT_EQ(line.wait_early, sync::WaitEarly::state);
         EXPECT_EQ(line.stealing, sync::Stealing::on);
         EXPECT_TRUE(line.kick_holder);
@@ -63,7 +64,8 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
 TEST(CommandLine, ReadsEveryKey) {
     const Parsed parsed = parse(
         "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 repeat=7 "
-        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence wait_early=preempted "
+        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
+        "wait_early=preempted "
         "stealing=entry kick_holder=off "
         "kick=remrd pv=force watchdog_ms=2000 compact=1 "
         "end=1");
@@ -80,6 +82,7 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.qspin_threshold, 0u);
     EXPECT_EQ(line.byte_timeout, 1u);
     EXPECT_EQ(line.relax, sync::RelaxHint::lfence);
+    EXPECT_EQ(line.directed_yield, sync::YieldMethod::bitmap);
     EXPECT_EQ(line.wait_early, sync::WaitEarly::preempted);
     EXPECT_EQ(line.stealing, sync::Stealing::entry);
     EXPECT_FALSE(line.kick_holder);
@@ -118,6 +121,11 @@ TEST(CommandLine, NamesEveryChoice) {
         const Parsed parsed = parse("kick=" + std::string(text) + " end=1");
         ASSERT_TRUE(parsed.ok);
         EXPECT_EQ(name(parsed.line->kick), text);
+    }
+    for (const char* const text : {"off", "flags", "bitmap"}) {
+        const Parsed parsed = parse("directed_yield=" + std::string(text) + " end=1");
+        ASSERT_TRUE(parsed.ok);
+        EXPECT_EQ(name(parsed.line->directed_yield), text);
     }
     for (const char* const text : {"pause", "lfence", "none"}) {
         const Parsed parsed = parse("relax=" + std::string(text) + " end=1");
@@ -169,10 +177,10 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
     EXPECT_EQ(error_of("spin_treshold=3"),
               "spin_treshold=3: unknown key \"spin_treshold\"; did you mean spin_threshold?");
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
-    EXPECT_EQ(
-        error_of("colour=red"),
-        "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold "
-        "qspin_threshold byte_timeout relax wait_early stealing kick_holder kick pv watchdog_ms compact end marker");
+    EXPECT_EQ(error_of("colour=red"),
+              "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold "
+              "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
+              "compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

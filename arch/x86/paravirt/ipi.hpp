@@ -65,6 +65,7 @@ struct Ipi : Native {
     static void kick(CpuId cpu) noexcept {
         sync::KickTokens<Ipi>::kick(cpu, [cpu] { send(cpu); });
     }
+    static constexpr bool kTellsPreemption = false;
     [[nodiscard]] static bool is_preempted(CpuId) noexcept { return false; }
     static void yield_to(CpuId) noexcept {}
 

@@ -11,6 +11,7 @@
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/time_stamp.hpp"
+#include "kernel/machine.hpp"
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/tuning.hpp"
 #include "kernel/types.hpp"
@@ -40,6 +41,7 @@ struct Native {
     }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
     // For the back ends that sleep.
+    [[nodiscard]] static std::uint32_t cpu_bound() noexcept { return machine::cpus_found(); }
     static void record_blocked(Tsc length) noexcept { x86::count_blocked(length); }
     [[nodiscard]] static InterruptState disable_interrupts() noexcept { return x86::disable_interrupts(); }
     static void restore_interrupts(InterruptState state) noexcept { x86::restore_interrupts(state); }
