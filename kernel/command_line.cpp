@@ -151,6 +151,16 @@ constexpr std::array kStealing{
     Choice<sync::Stealing>{"entry"sv, sync::Stealing::entry},
     Choice<sync::Stealing>{"on"sv, sync::Stealing::on},
 };
+constexpr std::array kRelax{
+    Choice<sync::RelaxHint>{"pause"sv, sync::RelaxHint::pause},
+    Choice<sync::RelaxHint>{"lfence"sv, sync::RelaxHint::lfence},
+    Choice<sync::RelaxHint>{"none"sv, sync::RelaxHint::none},
+};
+constexpr std::array kDirectedYield{
+    Choice<sync::YieldMethod>{"off"sv, sync::YieldMethod::off},
+    Choice<sync::YieldMethod>{"flags"sv, sync::YieldMethod::flags},
+    Choice<sync::YieldMethod>{"bitmap"sv, sync::YieldMethod::bitmap},
+};
 constexpr std::array kOffOn{
     Choice<bool>{"off"sv, false},
     Choice<bool>{"on"sv, true},
@@ -211,6 +221,16 @@ constexpr std::array kKeys{
     Key{"qspin_threshold"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.qspin_threshold, 0, kAny, e);
+        }},
+    Key{"byte_timeout"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.byte_timeout, 0, kAny, e);
+        }},
+    Key{"relax"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.relax, kRelax, e); }},
+    Key{"directed_yield"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_choice(w, out.directed_yield, kDirectedYield, e);
         }},
     Key{"wait_early"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
@@ -296,7 +316,7 @@ void report_unknown(const Word& word, ErrorText& error) noexcept {
                   shown(word.key), word.key.data(), shown(nearest->name), nearest->name.data());
         return;
     }
-    char storage[192];
+    char storage[256];
     TextBuffer names(storage);
     for (const Key& key : kKeys) {
         if (!names.empty())
@@ -385,5 +405,7 @@ std::string_view name_of(T value, const std::array<Choice<T>, N>& choices) noexc
 
 std::string_view name(KickChoice choice) noexcept { return name_of(choice, kKick); }
 std::string_view name(ParavirtChoice choice) noexcept { return name_of(choice, kParavirt); }
+std::string_view name(sync::RelaxHint hint) noexcept { return name_of(hint, kRelax); }
+std::string_view name(sync::YieldMethod method) noexcept { return name_of(method, kDirectedYield); }
 
 } // namespace spinkick

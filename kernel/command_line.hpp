@@ -56,6 +56,9 @@ struct CommandLine {
     std::uint32_t duration_ms = 100;
     std::uint64_t spin_threshold = 1u << 15;
     std::uint64_t qspin_threshold = 1u << 14;
+    std::uint64_t byte_timeout = 1u << 10;
+    sync::RelaxHint relax = sync::RelaxHint::pause;
+    sync::YieldMethod directed_yield = sync::YieldMethod::off;
     sync::WaitEarly wait_early = sync::WaitEarly::state;
     sync::Stealing stealing = sync::Stealing::on;
     bool kick_holder = true;
@@ -82,5 +85,7 @@ struct CommandLine {
 
 [[nodiscard]] std::string_view name(KickChoice choice) noexcept;
 [[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;
+[[nodiscard]] std::string_view name(sync::RelaxHint hint) noexcept;
+[[nodiscard]] std::string_view name(sync::YieldMethod method) noexcept;
 
 } // namespace spinkick

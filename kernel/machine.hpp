@@ -35,6 +35,8 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
 /// A slow-path counter of one CPU, since boot.
 [[nodiscard]] std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept;
+/// Waits of one CPU that slept, by length, since boot: the bucket of sync::BlockedTimes.
+[[nodiscard]] std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept;
 /// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
 [[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
 /// Interrupts the CPU has taken since boot.

@@ -123,6 +123,6 @@ class FixedText {
 };
 
 /// What a parser says about bad input.
-using ErrorText = FixedText<256>;
+using ErrorText = FixedText<320>;
 
 } // namespace spinkick

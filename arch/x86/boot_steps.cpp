@@ -200,6 +200,9 @@ bool read_command_line() noexcept {
         log("# ignored word of the loader: %.*s", static_cast<int>(word.size()), word.data());
     sync::tuning.spin_threshold.store(parsed_line.spin_threshold, std::memory_order_relaxed); // no lock is in use yet
     sync::tuning.qspin_threshold.store(parsed_line.qspin_threshold, std::memory_order_relaxed);
+    sync::tuning.byte_timeout.store(parsed_line.byte_timeout, std::memory_order_relaxed);
+    sync::tuning.relax_hint.store(parsed_line.relax, std::memory_order_relaxed);
+    sync::tuning.directed_yield.store(parsed_line.directed_yield, std::memory_order_relaxed);
     sync::tuning.wait_early.store(parsed_line.wait_early, std::memory_order_relaxed);
     sync::tuning.stealing.store(parsed_line.stealing, std::memory_order_relaxed);
     sync::tuning.kick_holder.store(parsed_line.kick_holder, std::memory_order_relaxed);

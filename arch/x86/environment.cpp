@@ -19,6 +19,7 @@
 #include "drivers/console.hpp"
 #include "kernel/boot_steps.hpp"
 #include "kernel/json.hpp"
+#include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/options.hpp"
 #include "kernel/stress/workers.hpp"
@@ -100,6 +101,17 @@ void add_back_ends(JsonLine& json) noexcept {
         if (const auto transport = paravirt::kick_transport(named.backend); !transport.empty())
             json.text(named.name, transport);
     json.end();
+    if (options::command_line().directed_yield == sync::YieldMethod::off)
+        return;
+    json.begin_object("yield");
+    for (const auto& named : kBackends) {
+        const auto reason = paravirt::directed_yield_unavailable(named.backend);
+        json.text(named.name, reason.empty() ? "ok" : reason);
+        if (!reason.empty())
+            log("# directed_yield=%s has no effect on %s: %.*s", name(options::command_line().directed_yield).data(),
+                named.name, static_cast<int>(reason.size()), reason.data());
+    }
+    json.end();
 }
 
 } // namespace
@@ -127,6 +139,7 @@ void emit_context_record() noexcept {
     add_back_ends(json);
     const auto& line = options::command_line();
     json.number("spin_threshold", sync::tuning.spin_threshold.load(std::memory_order_relaxed));
+    json.text("relax", name(line.relax)).text("directed_yield", name(line.directed_yield));
     json.number("seed", line.seed).number("watchdog_ms", workers::watchdog().value / 1'000'000);
     json.text("command_line", line.view());
     (void)json.emit(); // a record that did not fit has said so

@@ -16,6 +16,10 @@ inline void sti() noexcept { asm volatile("sti" ::: "memory"); }
 inline void hlt() noexcept { asm volatile("hlt" ::: "memory"); }
 /// PAUSE: the spin hint; also what pause-loop exiting counts.
 inline void pause() noexcept { asm volatile("pause" ::: "memory"); }
+/// LFENCE: no later instruction begins before all earlier ones are done.
+inline void lfence() noexcept { asm volatile("lfence" ::: "memory"); }
+/// No instruction, but the compiler may not assume that memory stays as it is.
+inline void compiler_barrier() noexcept { asm volatile("" ::: "memory"); }
 [[noreturn]] inline void ud2() noexcept {
     asm volatile("ud2");
     __builtin_unreachable();

@@ -213,6 +213,9 @@ std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept {
     // Written by its own CPU with one instruction; a 64-bit read is whole.
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).events[static_cast<std::size_t>(event)]);
 }
+std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept {
+    return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).blocked.buckets[bucket]); // as above
+}
 Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
 std::uint64_t interrupts_taken(CpuId cpu) noexcept {
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).interrupts);

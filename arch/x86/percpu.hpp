@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernel/sync/blocked_time.hpp"
 #include "kernel/sync/events.hpp"
 #include "kernel/types.hpp"
 
@@ -42,6 +43,7 @@ struct alignas(64) PerCpu {
     RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
     std::uint64_t hlt_fixups = 0;            ///< NMIs that came between STI and HLT and were stepped over
     std::array<std::uint64_t, sync::kLockEvents> events{};
+    sync::BlockedTimes blocked{};
 
     /// Kicks that were sent to this CPU and not yet taken by a wait. On a line of its own: others write it.
     alignas(64) std::atomic<std::uint64_t> tokens{0};
@@ -75,6 +77,10 @@ inline void percpu_add(std::size_t offset, std::uint64_t amount) noexcept {
 
 inline void count(sync::LockEvent event, std::uint64_t amount) noexcept {
     percpu_add(offsetof(PerCpu, events) + static_cast<std::size_t>(event) * sizeof(std::uint64_t), amount);
+}
+
+inline void count_blocked(Tsc length) noexcept {
+    percpu_add(offsetof(PerCpu, blocked) + sync::BlockedTimes::bucket_of(length.value) * sizeof(std::uint64_t), 1);
 }
 
 /// The block of any CPU that was found, online or not.

@@ -36,6 +36,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
 
@@ -105,7 +106,7 @@ class ByteLock {
             for (; left != 0; --left) {
                 if (try_lock())
                     return;
-                B::relax();
+                spin_once<B>();
             }
             if (sleep())
                 return;

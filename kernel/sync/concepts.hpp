@@ -24,7 +24,7 @@ namespace spinkick::sync {
 ///  kMaxCpus              bound of this_cpu(); sizes the per-CPU node arrays.
 ///  this_cpu()            the CPU that runs the caller. Stable while the caller holds or queues for a lock.
 ///  in_nmi()              true in NMI context, where nobody may sleep.
-///  relax()               one spin hint (PAUSE).
+///  relax()               one spin hint: PAUSE, or what Tuning::relax_hint says.
 ///  count(event, n)       adds n to this CPU's counter; never a shared cache line; exact in spite of interrupts.
 ///  disable_interrupts()  masks interrupts, returns the mask as it was; restore_interrupts(state) puts it back.
 ///
@@ -55,6 +55,17 @@ struct DoneProbe {
     bool operator()() const noexcept { return true; }
 };
 
+/// How a wait came back, as its back end saw it.
+enum class WaitEnd : std::uint8_t {
+    not_slept,   ///< done() was true, or the wake channel had been signalled before
+    slept,       ///< the vCPU was put to sleep and no interrupt is known to have ended it
+    interrupted, ///< the vCPU was put to sleep and an interrupt that is not a kick was taken before it returned
+};
+
+/// wait_unless() may say how it came back, or keep it to itself.
+template <class T>
+concept WaitResult = std::same_as<T, void> || std::same_as<T, WaitEnd>;
+
 /// A machine that can also put a vCPU to sleep and wake it.
 ///
 ///  wait_unless(done)   arms this CPU's wake channel, calls done() exactly once, sleeps only if that was false. May
@@ -66,6 +77,12 @@ struct DoneProbe {
 ///  yield_to(cpu)       a hint: give this vCPU's time to `cpu`.
 ///  now()               time stamp for the latency counters, in TSC ticks.
 ///
+/// Optional, for directed_yield.hpp: kTellsPreemption, false if is_preempted() never says true; can_yield(), false if
+/// the hypervisor does not offer it; cpu_bound(), a number above that of every CPU there is.
+///
+/// Optional: record_blocked(Tsc), with a wait_unless() that returns a WaitEnd. Gets the length of every wait that
+/// slept, from the last look before it until the CPU runs again; keeps it per CPU, exact in spite of interrupts.
+///
 /// Waits nest: an interrupt handler may wait on a lock of its own while the code under it is anywhere in wait_unless().
 /// A kick meant for the outer wait must not be used up by the inner one: either no handler runs between done() and the
 /// sleep and each one that runs afterwards ends the sleep, or the outer wait returns without sleeping.
@@ -73,7 +90,7 @@ struct DoneProbe {
 // clang-format off
 template <class B>
 concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) {
-    { B::wait_unless(done) } noexcept -> std::same_as<void>;
+    { B::wait_unless(done) } noexcept -> WaitResult;
     { B::kick(cpu) } noexcept -> std::same_as<void>;
     { B::is_preempted(cpu) } noexcept -> std::same_as<bool>;
     { B::yield_to(cpu) } noexcept -> std::same_as<void>;

@@ -28,13 +28,6 @@
 
 namespace spinkick::sync {
 
-/// How a wait came back, as its back end saw it.
-enum class WaitEnd : std::uint8_t {
-    not_slept,   ///< done() was true, or the wake channel had been signalled before
-    slept,       ///< the vCPU was put to sleep and no interrupt is known to have ended it
-    interrupted, ///< the vCPU was put to sleep and an interrupt that is not a kick was taken before it returned
-};
-
 /// The tokens of one sleeping back end B.
 template <LockMachine B>
 class KickTokens {

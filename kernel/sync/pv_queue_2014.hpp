@@ -62,6 +62,7 @@
 #include <optional>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/timed_kicks.hpp"
@@ -146,7 +147,7 @@ class PvQueue2014 {
                     if (left == std::min(looks, kMayHaltLooks))
                         node.may_halt.exchange(1, std::memory_order_seq_cst);
                 }
-                B::relax();
+                spin_once<B>();
             }
             std::uint8_t active = kActive;
             // seq_cst: the first barrier pair. Fails if an unlock of another lock, which this node has served before,
@@ -238,7 +239,7 @@ class PvQueue2014 {
         for (std::uint64_t left = spins(); left != 0; --left) {
             if (take())
                 return true;
-            B::relax();
+            spin_once<B>();
         }
         return false;
     }
@@ -255,7 +256,7 @@ class PvQueue2014 {
             if (prev == nullptr)
                 break;
             if (prev == node) { // queued, and about to say behind whom
-                B::relax();
+                spin_once<B>();
                 continue;
             }
             node = prev;

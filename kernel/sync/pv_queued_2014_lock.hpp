@@ -36,6 +36,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/pv_queue_2014.hpp"
@@ -97,7 +98,7 @@ class PvQueued2014Lock {
 
     [[gnu::noinline]] void lock_slow(std::uint32_t seen) noexcept {
         for (unsigned looks = kPendingLoops; seen == kPending && looks != 0; --looks) {
-            B::relax();
+            spin_once<B>();
             seen = word_.whole().load(std::memory_order_relaxed); // decides the way only; every way acquires by itself
         }
         if ((seen & ~queued_word::kLockedMask) != 0 || !lock_as_pending())
@@ -121,7 +122,7 @@ class PvQueued2014Lock {
                     word_.pending().store(0, std::memory_order_relaxed); // as above
                     return false;
                 }
-                B::relax();
+                spin_once<B>();
             }
         }
         // relaxed: the lock is free and reserved by the pending bit; taking it publishes nothing.
@@ -140,7 +141,7 @@ class PvQueued2014Lock {
         } else {
             // A fifth level. It must not sleep either: there is no node by which anybody could find it.
             while (!try_lock())
-                B::relax();
+                spin_once<B>();
         }
         Queue::nodes().release(cpu);
     }
@@ -167,7 +168,7 @@ class PvQueued2014Lock {
         // Somebody is behind, perhaps between the xchg and the link.
         Node* next = node.next.load(std::memory_order_acquire);
         while (next == nullptr) {
-            B::relax();
+            spin_once<B>();
             next = node.next.load(std::memory_order_acquire);
         }
         Queue::grant(word_, *next);

@@ -57,6 +57,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/pv_hash.hpp"
@@ -152,7 +153,7 @@ class PvQueuedLock {
         } else {
             // A fifth level. It must not sleep either: there is no node by which anybody could find it.
             while (!try_lock())
-                B::relax();
+                spin_once<B>();
         }
         nodes_.release(cpu);
     }
@@ -170,7 +171,7 @@ class PvQueuedLock {
             }
             if ((seen & queued_word::kTailMask) == 0 || (seen & queued_word::kPendingMask) != 0)
                 return false;
-            B::relax();
+            spin_once<B>();
         }
     }
 
@@ -193,7 +194,7 @@ class PvQueuedLock {
 
         Node* next = node.next.load(std::memory_order_acquire);
         while (next == nullptr) {
-            B::relax();
+            spin_once<B>();
             next = node.next.load(std::memory_order_acquire);
         }
         next->locked.store(1, std::memory_order_release);
@@ -212,7 +213,7 @@ class PvQueuedLock {
                     early = true;
                     break;
                 }
-                B::relax();
+                spin_once<B>();
             }
             // seq_cst: the first barrier pair above. An exchange, because a store alone may pass the load below.
             node.state.exchange(kHalted, std::memory_order_seq_cst);
@@ -272,7 +273,7 @@ class PvQueuedLock {
             for (std::uint64_t left = spins(); left != 0; --left) {
                 if (take_pending())
                     return;
-                B::relax();
+                spin_once<B>();
             }
             word_.pending().store(0, std::memory_order_relaxed);
 

@@ -36,6 +36,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
@@ -139,7 +140,7 @@ class PvTicketLock {
                         drop_flag(mine);
                     return;
                 }
-                B::relax();
+                spin_once<B>();
             }
             sleep_until_turn(mine);
         }

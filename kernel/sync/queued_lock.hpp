@@ -36,6 +36,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 
@@ -96,7 +97,7 @@ class QueuedLock {
 
     [[gnu::noinline]] void lock_slow(std::uint32_t seen) noexcept {
         for (unsigned looks = kPendingLoops; seen == kPending && looks != 0; --looks) {
-            B::relax();
+            spin_once<B>();
             seen = word_.whole().load(std::memory_order_relaxed); // decides the way only; every way acquires by itself
         }
         if ((seen & ~queued_word::kLockedMask) != 0 || !lock_as_pending())
@@ -115,7 +116,7 @@ class QueuedLock {
         }
         if ((old & queued_word::kLockedMask) != 0) {
             while (word_.locked().load(std::memory_order_acquire) != 0)
-                B::relax();
+                spin_once<B>();
         }
         // relaxed: the lock is free and reserved by the pending bit; taking it publishes nothing.
         word_.locked_pending().store(kLocked, std::memory_order_relaxed);
@@ -136,7 +137,7 @@ class QueuedLock {
         } else {
             // A fifth level. Unfair, but it makes progress whatever the four below wait for.
             while (!try_lock())
-                B::relax();
+                spin_once<B>();
         }
         nodes_.release(cpu);
     }
@@ -148,13 +149,13 @@ class QueuedLock {
         if (before != 0) {
             nodes_.node_of(before).next.store(&node, std::memory_order_release);
             while (node.locked.load(std::memory_order_acquire) == 0)
-                B::relax();
+                spin_once<B>();
         }
 
         // Queue head. From here only the tail can change under it: nobody else takes the lock while a tail is set.
         std::uint32_t seen = word_.whole().load(std::memory_order_acquire);
         while ((seen & queued_word::kLockedPendingMask) != 0) {
-            B::relax();
+            spin_once<B>();
             seen = word_.whole().load(std::memory_order_acquire);
         }
         // relaxed: the load above has acquired, and nothing is handed to anybody yet.
@@ -166,7 +167,7 @@ class QueuedLock {
         // Somebody is behind, perhaps between the xchg and the link.
         Node* next = node.next.load(std::memory_order_acquire);
         while (next == nullptr) {
-            B::relax();
+            spin_once<B>();
             next = node.next.load(std::memory_order_acquire);
         }
         next->locked.store(1, std::memory_order_release);

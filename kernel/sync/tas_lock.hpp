@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 
 namespace spinkick::sync {
 
@@ -51,7 +52,7 @@ class TasLock {
   private:
     [[gnu::noinline]] void lock_slow() noexcept {
         do {
-            B::relax();
+            spin_once<B>();
         } while (!try_lock());
     }
 

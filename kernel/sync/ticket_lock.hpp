@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 
 namespace spinkick::sync {
@@ -68,7 +69,7 @@ class TicketLock {
 
     [[gnu::noinline]] void wait_for(std::uint16_t mine) noexcept {
         do {
-            B::relax();
+            spin_once<B>();
         } while (word_.head().load(std::memory_order_acquire) != mine);
     }
 

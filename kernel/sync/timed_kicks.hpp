@@ -26,12 +26,25 @@ class TimedKicks {
         B::count(LockEvent::pv_latency_kick, (B::now() - start).value);
     }
 
-    /// B::wait_unless(done), timed if a kick arrives in it.
+    /// B::wait_unless(done), timed if a kick arrives in it, or if it sleeps and the back end wants to know for how
+    /// long.
     template <class Done>
     static void wait_unless(Done done) noexcept {
         auto& kicked_at = kicked_at_[index(B::this_cpu())];
         kicked_at.store(0, std::memory_order_relaxed);
-        B::wait_unless(done);
+        if constexpr (kRecordsBlocked) {
+            Tsc looked{};
+            const WaitEnd end = B::wait_unless([&done, &looked]() noexcept {
+                if (done())
+                    return true;
+                looked = B::now();
+                return false;
+            });
+            if (end != WaitEnd::not_slept)
+                B::record_blocked(B::now() - looked);
+        } else {
+            B::wait_unless(done);
+        }
         if (const std::uint64_t kicked = kicked_at.load(std::memory_order_relaxed); kicked != 0) {
             B::count(LockEvent::pv_kick_wake, 1);
             B::count(LockEvent::pv_latency_wake, (B::now() - Tsc{kicked}).value);
@@ -39,6 +52,8 @@ class TimedKicks {
     }
 
   private:
+    static constexpr bool kRecordsBlocked = requires(Tsc length) { B::record_blocked(length); };
+
     inline static constinit std::array<typename B::template Atomic<std::uint64_t>, B::kMaxCpus> kicked_at_{};
 };
 

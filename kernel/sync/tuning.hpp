@@ -25,6 +25,16 @@ enum class Stealing : std::uint8_t {
     on,    ///< a newcomer; and, in the unfair locks, who queues already
 };
 
+/// What a spinning waiter executes between two looks.
+enum class RelaxHint : std::uint8_t {
+    pause,  ///< PAUSE: what pause-loop exiting counts
+    lfence, ///< LFENCE: holds back speculative looks for about as long, and no hypervisor sees it
+    none,   ///< nothing
+};
+
+/// How a spinning waiter picks a preempted vCPU to yield to: directed_yield.hpp.
+enum class YieldMethod : std::uint8_t { off, flags, bitmap };
+
 struct Tuning {
     /// Spins before a waiter halts; Linux's SPIN_THRESHOLD is 2^15.
     std::atomic<std::uint64_t> spin_threshold{1u << 15};
@@ -38,6 +48,9 @@ struct Tuning {
     /// Looks between two attempts to steal, for the waiter next to the queue head; see unfair_queue.hpp.
     std::atomic<std::uint32_t> steal_interval{1u << 3};
     std::atomic<WaitEarly> wait_early{WaitEarly::state};
+    /// Acted on by the relax() of a back end, in all locks alike.
+    std::atomic<RelaxHint> relax_hint{RelaxHint::pause};
+    std::atomic<YieldMethod> directed_yield{YieldMethod::off};
     /// Negative control for the suite itself: every Nth kick is dropped; 0 drops none.
     std::atomic<std::uint32_t> drop_every_nth_kick{0};
 };

@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/pv_queue_2014.hpp"
@@ -95,7 +96,7 @@ class UnfairPvQueuedLock {
         } else {
             // A fifth level. It must not sleep either: there is no node by which anybody could find it.
             while (!try_lock())
-                B::relax();
+                spin_once<B>();
         }
         Queue::nodes().release(cpu);
     }

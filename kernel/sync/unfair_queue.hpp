@@ -28,6 +28,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/directed_yield.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/tuning.hpp"
@@ -114,7 +115,7 @@ class UnfairQueue {
     static Node& behind(const Node& node) noexcept {
         Node* next = node.next.load(std::memory_order_acquire);
         while (next == nullptr) {
-            B::relax();
+            spin_once<B>();
             next = node.next.load(std::memory_order_acquire);
         }
         return *next;

@@ -151,6 +151,22 @@ constinit std::array<Total, kRows.size()> totals{};
 
 constinit std::array<char, 16384> json_storage{}; // a histogram with its buckets
 
+/// How long the waits that slept lasted, if there were any.
+void add_blocked(JsonLine& json, const sync::BlockedTimes& blocked) noexcept {
+    if (blocked.count() == 0)
+        return;
+    const auto ns = [](std::uint64_t ticks) { return clock::to_nanoseconds({ticks}).value; };
+    json.number("blocked_p50_ns", ns(blocked.percentile(5000))).number("blocked_p99_ns", ns(blocked.percentile(9900)));
+    json.number("blocked_max_ns", ns(blocked.percentile(10'000)));
+    if (options::command_line().compact)
+        return;
+    json.begin_list("blocked");
+    for (std::size_t i = 0; i < blocked.buckets.size(); ++i)
+        if (blocked.buckets[i] != 0)
+            json.tuple(ns(sync::BlockedTimes::lowest(i)), blocked.buckets[i]);
+    json.end();
+}
+
 void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nanoseconds elapsed,
                      const counters::Snapshot& events, Nanoseconds steal) noexcept {
     std::array<std::uint64_t, kMostCpus> shares{};
@@ -182,6 +198,7 @@ void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nan
         if (events.values[i] != 0)
             json.number(sync::kLockEventNames[i], events.values[i]);
     }
+    add_blocked(json, events.blocked);
     (void)json.emit(); // a record that did not fit has said so
 }
 
@@ -230,6 +247,7 @@ void run(test::TestContext& context) {
     const std::uint32_t repetitions = line.repeat == 0 ? 3 : line.repeat;
     for (auto& total : totals)
         total = Total{};
+    counters::Reader counts;
     for (std::uint32_t rep = 0; rep < repetitions; ++rep) {
         for (std::size_t i = 0; i < kRows.size(); ++i) {
             const auto& row = kRows[i];
@@ -245,7 +263,7 @@ void run(test::TestContext& context) {
             shared.think_units = stress::units_for(kThink);
             shared.released_at.store(0, std::memory_order_relaxed); // no worker runs yet
             shared.last_holder.store(~0u, std::memory_order_relaxed);
-            const auto events = counters::Snapshot::take();
+            (void)counts.reset();
             const auto steal = total_steal();
             const auto begin = clock::now();
             if (!row.run(context, count))
@@ -254,7 +272,7 @@ void run(test::TestContext& context) {
             if (const auto late = shared.late.load(std::memory_order_relaxed); late != 0)
                 return context.error("%s/%s: %u of %u workers did not begin within the watchdog interval", row.lock,
                                      row.backend, late, count);
-            emit_repetition(row, rep, count, elapsed, counters::Snapshot::take().since(events), total_steal() - steal);
+            emit_repetition(row, rep, count, elapsed, counts.reset(), total_steal() - steal);
             for (std::uint32_t worker = 0; worker < count; ++worker) {
                 const auto& record = record_of(worker);
                 totals[i].wait.merge(record.wait);

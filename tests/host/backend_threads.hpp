@@ -111,6 +111,10 @@ class SpinningThreads {
         return one;
     }
 
+    static std::uint64_t event(CpuId cpu, sync::LockEvent event) noexcept {
+        return cpus_[index(cpu)].events[static_cast<std::size_t>(event)].load(std::memory_order_relaxed);
+    }
+
   protected:
     /// True if a handler ran.
     static bool deliver_interrupts() noexcept {
@@ -139,7 +143,7 @@ class Threads : public SpinningThreads {
     // whether it sleeps yet or not. No interrupt is delivered between done() and the sleep, and one that arrives then
     // ends the sleep, because interrupt() signals too: a handler's wait cannot use up what the wait below it needs.
     template <class Done>
-    static void wait_unless(Done done) noexcept {
+    static sync::WaitEnd wait_unless(Done done) noexcept {
         SharedCpuState& self = cpus_[index(this_cpu())];
         auto end = sync::WaitEnd::not_slept;
         if (!done() && !in_nmi()) {
@@ -155,6 +159,7 @@ class Threads : public SpinningThreads {
         }
         Tokens::wait_returned(end);
         deliver_interrupts();
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {

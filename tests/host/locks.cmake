@@ -21,6 +21,15 @@ foreach(bad include fence)
 endforeach()
 set_tests_properties(sync.includes sync.includes_reports_include sync.includes_reports_fence PROPERTIES LABELS host)
 
+add_executable(directed_yield_test test_directed_yield.cpp)
+add_executable(counters_test test_counters.cpp)
+foreach(test directed_yield_test counters_test)
+    target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_features(${test} PRIVATE cxx_std_20)
+    target_link_libraries(${test} PRIVATE spinkick_warnings GTest::gtest_main Threads::Threads)
+    gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS host TIMEOUT 300)
+endforeach()
+
 # Beside ConcurrencyKit. Times are printed by running bench_locks; only instruction counts are a test.
 find_package(benchmark REQUIRED)
 find_path(CK_INCLUDE_DIR ck_spinlock.h REQUIRED)

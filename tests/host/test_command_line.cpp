@@ -47,6 +47,9 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
         EXPECT_EQ(line.repeat, 0u);
         EXPECT_EQ(line.spin_threshold, 32768u);
         EXPECT_EQ(line.qspin_threshold, 16384u);
+        EXPECT_EQ(line.byte_timeout, 1024u);
+        EXPECT_EQ(line.relax, sync::RelaxHint::pause);
+        EXPECT_EQ(line.directed_yield, sync::YieldMethod::off);
         EXPECT_EQ(line.wait_early, sync::WaitEarly::state);
         EXPECT_EQ(line.stealing, sync::Stealing::on);
         EXPECT_TRUE(line.kick_holder);
@@ -61,7 +64,9 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
 TEST(CommandLine, ReadsEveryKey) {
     const Parsed parsed = parse(
         "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 repeat=7 "
-        "spin_threshold=9223372036854775808 qspin_threshold=0 wait_early=preempted stealing=entry kick_holder=off "
+        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
+        "wait_early=preempted "
+        "stealing=entry kick_holder=off "
         "kick=remrd pv=force watchdog_ms=2000 compact=1 "
         "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
@@ -75,6 +80,9 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.repeat, 7u);
     EXPECT_EQ(line.spin_threshold, 1ull << 63);
     EXPECT_EQ(line.qspin_threshold, 0u);
+    EXPECT_EQ(line.byte_timeout, 1u);
+    EXPECT_EQ(line.relax, sync::RelaxHint::lfence);
+    EXPECT_EQ(line.directed_yield, sync::YieldMethod::bitmap);
     EXPECT_EQ(line.wait_early, sync::WaitEarly::preempted);
     EXPECT_EQ(line.stealing, sync::Stealing::entry);
     EXPECT_FALSE(line.kick_holder);
@@ -85,6 +93,18 @@ TEST(CommandLine, ReadsEveryKey) {
     for (const auto& item : line.tests.items()) { // in the copy, not in the caller's text
         EXPECT_GE(item.data(), line.line);
         EXPECT_LT(item.data(), line.line + sizeof line.line);
+    }
+}
+
+TEST(CommandLine, TakesEveryThreshold) {
+    for (const std::uint64_t spins : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63}) {
+        const std::string value = std::to_string(spins);
+        const Parsed parsed =
+            parse("spin_threshold=" + value + " qspin_threshold=" + value + " byte_timeout=" + value + " end=1");
+        ASSERT_TRUE(parsed.ok) << parsed.error.view();
+        EXPECT_EQ(parsed.line->spin_threshold, spins);
+        EXPECT_EQ(parsed.line->qspin_threshold, spins);
+        EXPECT_EQ(parsed.line->byte_timeout, spins);
     }
 }
 
@@ -101,6 +121,16 @@ TEST(CommandLine, NamesEveryChoice) {
         const Parsed parsed = parse("kick=" + std::string(text) + " end=1");
         ASSERT_TRUE(parsed.ok);
         EXPECT_EQ(name(parsed.line->kick), text);
+    }
+    for (const char* const text : {"off", "flags", "bitmap"}) {
+        const Parsed parsed = parse("directed_yield=" + std::string(text) + " end=1");
+        ASSERT_TRUE(parsed.ok);
+        EXPECT_EQ(name(parsed.line->directed_yield), text);
+    }
+    for (const char* const text : {"pause", "lfence", "none"}) {
+        const Parsed parsed = parse("relax=" + std::string(text) + " end=1");
+        ASSERT_TRUE(parsed.ok);
+        EXPECT_EQ(name(parsed.line->relax), text);
     }
     for (const char* const text : {"auto", "off", "force"}) {
         const Parsed parsed = parse("pv=" + std::string(text) + " end=1");
@@ -149,7 +179,8 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
     EXPECT_EQ(error_of("colour=red"),
               "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold "
-              "qspin_threshold wait_early stealing kick_holder kick pv watchdog_ms compact end marker");
+              "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
+              "compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

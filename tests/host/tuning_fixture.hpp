@@ -33,6 +33,8 @@ class TuningFixture : public ::testing::Test {
         sync::tuning.stealing = fresh.stealing.load();
         sync::tuning.steal_interval = fresh.steal_interval.load();
         sync::tuning.wait_early = fresh.wait_early.load();
+        sync::tuning.directed_yield = fresh.directed_yield.load();
+        sync::tuning.relax_hint = fresh.relax_hint.load();
         sync::tuning.drop_every_nth_kick = fresh.drop_every_nth_kick.load();
     }
 };

@@ -33,10 +33,10 @@ struct Ipi : Native {
     static void init() noexcept;
 
     template <class Done>
-    static void wait_unless(Done&& done) noexcept {
+    static sync::WaitEnd wait_unless(Done&& done) noexcept {
         if (in_nmi()) {
             (void)done();
-            return;
+            return sync::WaitEnd::not_slept;
         }
         const auto state = disable_interrupts();
         auto& slot = slots_[index(this_cpu())];
@@ -59,11 +59,13 @@ struct Ipi : Native {
             restore_tpr(tpr);
         sync::KickTokens<Ipi>::wait_returned(end);
         restore_interrupts(state);
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {
         sync::KickTokens<Ipi>::kick(cpu, [cpu] { send(cpu); });
     }
+    static constexpr bool kTellsPreemption = false;
     [[nodiscard]] static bool is_preempted(CpuId) noexcept { return false; }
     static void yield_to(CpuId) noexcept {}
 

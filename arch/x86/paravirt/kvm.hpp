@@ -38,10 +38,10 @@ struct Kvm : Native {
     static constexpr const char* kName = "kvm";
 
     template <class Done>
-    static void wait_unless(Done&& done) noexcept {
+    static sync::WaitEnd wait_unless(Done&& done) noexcept {
         if (in_nmi()) {
             (void)done();
-            return;
+            return sync::WaitEnd::not_slept;
         }
         const auto state = disable_interrupts();
         auto end = sync::WaitEnd::not_slept;
@@ -55,6 +55,7 @@ struct Kvm : Native {
         }
         sync::KickTokens<Kvm>::wait_returned(end);
         restore_interrupts(state);
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {
@@ -68,11 +69,13 @@ struct Kvm : Native {
     }
 
     [[nodiscard]] static bool is_preempted(CpuId cpu) noexcept { return steal_time::is_preempted_by_kvm(cpu); }
+    [[nodiscard]] static bool can_yield() noexcept { return yields.load(std::memory_order_relaxed); }
     static void yield_to(CpuId cpu) noexcept {
-        if (!yields.load(std::memory_order_relaxed))
+        if (!can_yield())
             return;
-        (void)kvm_hypercall(instruction_of(kick_transport.load(std::memory_order_relaxed)),
-                            kvm_abi::Hypercall::SCHED_YIELD, raw(x86::percpu_of(cpu).apic_id));
+        // Not by the transport of the kick, which may be changed to one that is no hypercall.
+        (void)kvm_hypercall(yield_instruction.load(std::memory_order_relaxed), kvm_abi::Hypercall::SCHED_YIELD,
+                            raw(x86::percpu_of(cpu).apic_id));
     }
 
     /// The signal alone, without a token.
@@ -94,6 +97,7 @@ struct Kvm : Native {
 
     // Written at boot, and by tests that compare transports. relaxed everywhere: each is a switch of its own.
     inline static constinit std::atomic<KvmKick> kick_transport{KvmKick::vmcall};
+    inline static constinit std::atomic<HypercallInstruction> yield_instruction{HypercallInstruction::vmcall};
     inline static constinit std::atomic<bool> yields{false}; ///< SCHED_YIELD is offered and hypercalls work
     inline static constinit std::atomic<std::uint64_t> failed_kicks{0};
 };

@@ -11,7 +11,9 @@
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/time_stamp.hpp"
+#include "kernel/machine.hpp"
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/tuning.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::paravirt {
@@ -26,8 +28,21 @@ struct Native {
 
     [[nodiscard]] static CpuId this_cpu() noexcept { return x86::this_cpu(); }
     [[nodiscard]] static bool in_nmi() noexcept { return x86::in_nmi(); }
-    static void relax() noexcept { x86::pause(); }
+    /// The hint of Tuning::relax_hint: a load of a line that all spinning CPUs share and nobody writes.
+    static void relax() noexcept {
+        switch (sync::tuning.relax_hint.load(std::memory_order_relaxed)) {
+        case sync::RelaxHint::pause:
+            return x86::pause();
+        case sync::RelaxHint::lfence:
+            return x86::lfence();
+        case sync::RelaxHint::none:
+            return x86::compiler_barrier();
+        }
+    }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
+    // For the back ends that sleep.
+    [[nodiscard]] static std::uint32_t cpu_bound() noexcept { return machine::cpus_found(); }
+    static void record_blocked(Tsc length) noexcept { x86::count_blocked(length); }
     [[nodiscard]] static InterruptState disable_interrupts() noexcept { return x86::disable_interrupts(); }
     static void restore_interrupts(InterruptState state) noexcept { x86::restore_interrupts(state); }
     [[nodiscard]] static Tsc now() noexcept { return x86::time_stamp(); }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "arch/x86/paravirt/hypervisor.hpp"
 #include "arch/x86/paravirt/ipi.hpp"
@@ -73,6 +74,7 @@ bool adopt_hypercall(Entry& entry, HypercallInstruction instruction, TextBuffer&
         return false;
     Kvm::kick_transport.store(Kvm::by(instruction),
                               std::memory_order_relaxed); // read by later kicks; CPUs are idle now
+    Kvm::yield_instruction.store(instruction, std::memory_order_relaxed);
     Kvm::yields.store(hypervisors().has(KvmFeature::PV_SCHED_YIELD), std::memory_order_relaxed);
     return true;
 }
@@ -194,6 +196,30 @@ const Probe& probe_of(Backend backend) noexcept { return entry_of(backend).probe
 std::string_view unavailable_reason(Backend backend) noexcept {
     const auto& probe = entry_of(backend).probe;
     return runs(probe.availability) ? std::string_view{} : probe.fact.view();
+}
+
+std::string_view directed_yield_unavailable(Backend backend) noexcept {
+    if (backend == Backend::native || backend == Backend::any)
+        return "spins only: nothing tells it which vCPU is preempted";
+    if (backend == Backend::ipi)
+        return "no hypervisor tells it which vCPU is preempted";
+    if (const auto reason = unavailable_reason(backend); !reason.empty())
+        return reason;
+    if (backend == Backend::xen)
+        return steal_time::registered() != 0 ? "" : "no CPU has a runstate area";
+    static constinit FixedText<100> fact;
+    const auto* kvm = hypervisors().find(HypervisorKind::kvm);
+    const auto leaf = (kvm == nullptr ? 0 : kvm->base) + cpuid_abi::kKvmFeatures;
+    for (const auto& [feature, label] :
+         {std::pair{KvmFeature::STEAL_TIME, "STEAL_TIME"}, std::pair{KvmFeature::PV_SCHED_YIELD, "PV_SCHED_YIELD"}}) {
+        if (hypervisors().has(feature))
+            continue;
+        fact.set("no %s: leaf 0x%08x EAX=0x%08x", label, leaf, hypervisors().kvm_features);
+        return fact.view();
+    }
+    if (steal_time::registered() == 0)
+        return "no CPU has a steal-time page";
+    return Kvm::can_yield() ? "" : "no hypercall was proved: kicks go by remote-read IPI";
 }
 
 std::string_view kick_transport(Backend backend) noexcept { return entry_of(backend).transport; }

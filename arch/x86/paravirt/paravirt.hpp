@@ -24,6 +24,8 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
 [[nodiscard]] const Probe& probe_of(test::Backend backend) noexcept;
 /// Why a back end cannot run, as a fact; empty if it can.
 [[nodiscard]] std::string_view unavailable_reason(test::Backend backend) noexcept;
+/// Why waiters on a back end cannot yield to a vCPU that is preempted, as a fact; empty if they can.
+[[nodiscard]] std::string_view directed_yield_unavailable(test::Backend backend) noexcept;
 /// How a back end kicks ("hypercall (vmmcall)"); empty if it does not.
 [[nodiscard]] std::string_view kick_transport(test::Backend backend) noexcept;
 /// pv=force: the user wants the paravirtual back ends, so a kick that does not work is a failure and no reason to skip.

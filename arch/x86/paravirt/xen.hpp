@@ -52,11 +52,11 @@ struct Xen : Native {
     [[nodiscard]] static HypercallResult register_vcpu_info(CpuId cpu) noexcept;
 
     template <class Done>
-    static void wait_unless(Done&& done) noexcept {
+    static sync::WaitEnd wait_unless(Done&& done) noexcept {
         auto& slot = slots_[index(this_cpu())];
         if (in_nmi() || slot.port.load(std::memory_order_relaxed) == 0) {
             (void)done();
-            return;
+            return sync::WaitEnd::not_slept;
         }
         const bool outermost = ++slot.depth == 1;
         const bool kicked = outermost && clear_pending(slot);
@@ -70,6 +70,7 @@ struct Xen : Native {
         }
         --slot.depth;
         sync::KickTokens<Xen>::wait_returned(end);
+        return end;
     }
 
     static void kick(CpuId cpu) noexcept {
