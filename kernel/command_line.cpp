@@ -210,6 +210,10 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.duration_ms, 1, kOneHourMs, e);
         }},
+    Key{"bench_cpus"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.bench_cpus, 2, kMostBenchCpus, e);
+        }},
     Key{"repeat"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.repeat, 1, 1'000'000, e);

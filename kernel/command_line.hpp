@@ -20,6 +20,9 @@ namespace spinkick {
 enum class KickChoice : std::uint8_t { automatic, hypercall, remrd, ipi, evtchn };
 
 /// Whether paravirtual back ends are used: as their probe says, never, or in spite of what the probe says.
+/// Bound of the tables of a benchmark.
+inline constexpr std::uint32_t kMostBenchCpus = 64;
+
 enum class ParavirtChoice : std::uint8_t { automatic, off, force };
 
 /// A bounded list of texts that live elsewhere.
@@ -54,6 +57,7 @@ struct CommandLine {
     std::uint64_t seed = 1;   ///< fixed, so that two runs make the same choices
     std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
     std::uint32_t duration_ms = 100;
+    std::uint32_t bench_cpus = kMostBenchCpus; ///< CPUs that contend in a benchmark, at most
     std::uint64_t spin_threshold = 1u << 15;
     std::uint64_t qspin_threshold = 1u << 14;
     std::uint64_t byte_timeout = 1u << 10;

@@ -32,7 +32,6 @@ namespace {
 using lock_tests::lock_under_test;
 using sync::LockEvent;
 
-constexpr std::uint32_t kMostCpus = 64;
 constexpr std::uint32_t kHoldWords = 16;        ///< words that the section writes
 constexpr Nanoseconds kHold = microseconds(2);  ///< work inside the section
 constexpr Nanoseconds kThink = microseconds(2); ///< work between two acquisitions
@@ -169,7 +168,7 @@ void add_blocked(JsonLine& json, const sync::BlockedTimes& blocked) noexcept {
 
 void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nanoseconds elapsed,
                      const counters::Snapshot& events, Nanoseconds steal) noexcept {
-    std::array<std::uint64_t, kMostCpus> shares{};
+    std::array<std::uint64_t, kMostBenchCpus> shares{};
     std::uint64_t longest_run = 0;
     Tsc longest_gap{};
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -243,7 +242,7 @@ bool is_selected(const Row& row) noexcept {
 
 void run(test::TestContext& context) {
     const auto& line = options::command_line();
-    const auto count = std::min(workers::available(), kMostCpus);
+    const auto count = std::min(workers::available(), line.bench_cpus);
     const std::uint32_t repetitions = line.repeat == 0 ? 3 : line.repeat;
     for (auto& total : totals)
         total = Total{};

@@ -62,13 +62,14 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
 }
 
 TEST(CommandLine, ReadsEveryKey) {
-    const Parsed parsed = parse(
-        "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 repeat=7 "
-        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
-        "wait_early=preempted "
-        "stealing=entry kick_holder=off "
-        "kick=remrd pv=force watchdog_ms=2000 compact=1 "
-        "end=1");
+    const Parsed parsed =
+        parse("tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
+              "bench_cpus=8 repeat=7 "
+              "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
+              "wait_early=preempted "
+              "stealing=entry kick_holder=off "
+              "kick=remrd pv=force watchdog_ms=2000 compact=1 "
+              "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
     EXPECT_EQ(strings(line.tests.items()), (Strings{"lock.*", "smp.all_online"}));
@@ -77,6 +78,7 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_TRUE(line.list);
     EXPECT_EQ(line.seed, UINT64_MAX);
     EXPECT_EQ(line.duration_ms, 50u);
+    EXPECT_EQ(line.bench_cpus, 8u);
     EXPECT_EQ(line.repeat, 7u);
     EXPECT_EQ(line.spin_threshold, 1ull << 63);
     EXPECT_EQ(line.qspin_threshold, 0u);
@@ -152,6 +154,7 @@ TEST(CommandLine, AnErrorNamesKeyAndValue) {
     EXPECT_EQ(error_of("repeat=0"), "repeat=0: must be a number from 1 to 1000000");
     EXPECT_EQ(error_of("duration_ms=0"), "duration_ms=0: must be a number from 1 to 3600000");
     EXPECT_EQ(error_of("duration_ms=4294967297"), "duration_ms=4294967297: must be a number from 1 to 3600000");
+    EXPECT_EQ(error_of("bench_cpus=65"), "bench_cpus=65: must be a number from 2 to 64");
     EXPECT_EQ(error_of("watchdog_ms=9"), "watchdog_ms=9: must be a number from 10 to 3600000");
     EXPECT_EQ(error_of("compact=2"), "compact=2: must be a number from 0 to 1");
     EXPECT_EQ(error_of("marker=2"), "marker=2: must be a number from 0 to 1");
@@ -178,7 +181,7 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
               "spin_treshold=3: unknown key \"spin_treshold\"; did you mean spin_threshold?");
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
     EXPECT_EQ(error_of("colour=red"),
-              "colour=red: unknown key; known: tests skip locks list seed duration_ms repeat spin_threshold "
+              "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus repeat spin_threshold "
               "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
               "compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
