@@ -12,7 +12,7 @@
 namespace spinkick::workers {
 namespace {
 
-constexpr Nanoseconds kTick = milliseconds(50);
+constexpr Nanoseconds kTick = milliseconds(20);
 constexpr Nanoseconds kLastGrace = seconds(10);
 
 /// One per CPU, on a line of its own: the worker writes, the watchdog reads.

@@ -22,7 +22,7 @@ struct Job {
     /// alive.
     std::uint32_t first = 0;
     Nanoseconds deadline = seconds(60); ///< for the whole job, whatever its progress
-    /// over() turns true after this time, to the next tick of the watchdog (50 ms). Bodies look at that flag instead of
+    /// over() turns true after this time, to the next tick of the watchdog (20 ms). Bodies look at that flag instead of
     /// a clock of their own: where the hypervisor emulates RDTSC, a look at the clock costs more than the lock under
     /// test.
     Nanoseconds duration = seconds(60);
