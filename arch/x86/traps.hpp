@@ -31,8 +31,8 @@ namespace traps {
 void init() noexcept;
 /// Loads the IDT on this CPU.
 void load_this_cpu() noexcept;
-/// Installs a handler for a vector from 32 on, or for an exception. Replaces the one before; nullptr removes it (a stray
-/// interrupt is then counted, an exception is the end).
+/// Installs a handler for a vector from 32 on, or for an exception. Replaces the one before; nullptr removes it (a
+/// stray interrupt is then counted, an exception is the end).
 void set_handler(std::uint8_t vector, InterruptHandler handler, bool needs_eoi = true) noexcept;
 /// Runs the handler of a vector that came by another way than the IDT (an event channel); no EOI.
 void deliver(std::uint8_t vector, TrapFrame& frame) noexcept;
