@@ -124,7 +124,7 @@ run_checker_stage() {
             index($3, header ":") == 1 && $4 == operator && index($0, part) != 0 { print $1, $2; exit }' "$list")
         [[ -n $found ]] || die "seeded_bugs.txt names a fault that $list has not: $header $operator $part"
         by_checker "$claim" "$header: $operator" checker 1 '^FAILED ' \
-            "$mutants" --mutant "${found% *}" --lock "${found#* }" --seconds 1
+            "$mutants" --mutant "${found% *}" --lock "${found#* }" --seconds 0.15
     done < <(grep -vE '^(#|$)' tests/host/checker/seeded_bugs.txt)
     # Good locks: what depends on the seed, every time; all of it is the test checker.locks.
     for lock in $("$checker" --list | awk '{ print $2 }' | uniq); do
