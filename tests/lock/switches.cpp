@@ -165,20 +165,26 @@ void raise_quota(std::uint32_t by) noexcept { shared.quota.fetch_add(by, std::me
 
 [[nodiscard]] std::uint64_t sleeps() noexcept { return counters::total(LockEvent::hibernate_stats); }
 
+/// Raises the quota with the lock in hand, and keeps it for a while: the others get here meanwhile, if they run.
+template <class L>
+void hold_long(std::uint32_t quota) noexcept {
+    lock_under_test<L>.lock();
+    raise_quota(quota);
+    const clock::Deadline hold(milliseconds(1));
+    while (!hold.passed())
+        machine::relax();
+    visit(0);
+    lock_under_test<L>.unlock();
+    visited(0);
+}
+
 /// With tiny thresholds: a long holder again and again, until somebody has slept for it.
 template <class L>
 [[nodiscard]] bool somebody_sleeps() noexcept {
     const auto before = sleeps();
     set_thresholds(kTiny);
     do {
-        lock_under_test<L>.lock();
-        raise_quota(1);
-        const clock::Deadline hold(milliseconds(1)); // the others get here meanwhile, if they run
-        while (!hold.passed())
-            machine::relax();
-        visit(0);
-        lock_under_test<L>.unlock();
-        visited(0);
+        hold_long<L>(1);
         if (!fill_quota<L>())
             return false;
     } while (sleeps() == before && !workers::over());
@@ -194,9 +200,11 @@ template <class L>
     if (!fill_quota<L>())
         return Ending::not_settled;
     const auto before = sleeps();
-    raise_quota(kAcquisitions);
-    if (!fill_quota<L>())
-        return Ending::not_settled;
+    for (std::uint32_t acquired = 0; acquired < kAcquisitions; acquired += 2) {
+        hold_long<L>(2);
+        if (!fill_quota<L>())
+            return Ending::not_settled;
+    }
     shared.sleeps = sleeps() - before;
     return shared.sleeps == 0 ? Ending::complete : Ending::slept;
 }
