@@ -39,7 +39,8 @@ bool acquire() noexcept {
         if (broken.load(std::memory_order_relaxed) || deadline.passed())
             return false;
         x86::pause();
-        // Under emulation PAUSE takes the lock that the writer's port accesses need too; so most of the wait is counted.
+        // Under emulation PAUSE takes the lock that the writer's port accesses need too; so most of the wait is
+        // counted.
         for (std::uint32_t i = 0; i < rest; ++i)
             std::atomic_signal_fence(std::memory_order_seq_cst); // keeps the loop, costs nothing
     }

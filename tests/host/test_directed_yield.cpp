@@ -3,6 +3,7 @@
 // Which vCPU a spinning waiter yields to, by both methods, and what is counted of it.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -217,22 +218,30 @@ TYPED_TEST(YieldingLock, WaitersYieldToAPreemptedHolder) {
             lock.unlock();
         });
         ASSERT_TRUE(eventually([&] { return held.load(); }));
-        {
-            const Preempted preempted{raw(kHolder)};
-            for (const CpuId cpu : kWaiters)
-                crew.add(cpu, [&] {
-                    lock.lock();
-                    lock.unlock();
-                });
-            EXPECT_TRUE(eventually([&] {
-                return first[LockEvent::directed_yield_preempted] != 0 &&
-                       second[LockEvent::directed_yield_preempted] != 0;
-            }));
-            EXPECT_EQ(B::target, static_cast<int>(raw(kHolder)));
+        for (const CpuId cpu : kWaiters)
+            crew.add(cpu, [&] {
+                lock.lock();
+                lock.unlock();
+            });
+        // A look that finds the bitmap used up fills it and yields to nobody; if the holder runs again just then, the
+        // waiter has no yield of its own to follow up. So the holder is preempted until both have seen it come back.
+        const auto both = [&](LockEvent event, std::uint64_t more_than_first, std::uint64_t more_than_second) {
+            return first[event] > more_than_first && second[event] > more_than_second;
+        };
+        bool seen_to_run = false;
+        for (int attempt = 0; attempt < 200 && !seen_to_run; ++attempt) {
+            const auto first_before = first[LockEvent::directed_yield_preempted];
+            const auto second_before = second[LockEvent::directed_yield_preempted];
+            {
+                const Preempted preempted{raw(kHolder)};
+                if (!eventually([&] { return both(LockEvent::directed_yield_preempted, first_before, second_before); }))
+                    break;
+                EXPECT_EQ(B::target, static_cast<int>(raw(kHolder)));
+            }
+            seen_to_run =
+                eventually([&] { return both(LockEvent::directed_yield_ran, 0, 0); }, std::chrono::milliseconds(200));
         }
-        // Their next look finds that it runs.
-        EXPECT_TRUE(eventually(
-            [&] { return first[LockEvent::directed_yield_ran] != 0 && second[LockEvent::directed_yield_ran] != 0; }));
+        EXPECT_TRUE(seen_to_run);
         release = true;
         crew.join();
     }

@@ -30,14 +30,13 @@ struct Native {
     [[nodiscard]] static bool in_nmi() noexcept { return x86::in_nmi(); }
     /// The hint of Tuning::relax_hint: a load of a line that all spinning CPUs share and nobody writes.
     static void relax() noexcept {
-        switch (sync::tuning.relax_hint.load(std::memory_order_relaxed)) {
-        case sync::RelaxHint::pause:
-            return x86::pause();
-        case sync::RelaxHint::lfence:
-            return x86::lfence();
-        case sync::RelaxHint::none:
-            return x86::compiler_barrier();
-        }
+        const auto hint = sync::tuning.relax_hint.load(std::memory_order_relaxed);
+        if (hint == sync::RelaxHint::pause) [[likely]]
+            x86::pause();
+        else if (hint == sync::RelaxHint::lfence)
+            x86::lfence();
+        else
+            x86::no_hint();
     }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
     // For the back ends that sleep.
