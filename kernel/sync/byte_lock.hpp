@@ -25,7 +25,7 @@
 // its own CPU: the interrupted one looks again.
 //
 // Difference to Linux 2.6.27: all who are registered are kicked, not the first one found, which might be a vCPU that is
-// interrupted and busy elsewhere (Linux changed that in 2.6.28).
+// interrupted and busy elsewhere (Linux changed that later).
 #pragma once
 
 #include <algorithm>
