@@ -107,7 +107,8 @@ enum class ByteLockFault : std::uint8_t {
     /// The release is a plain store, and only the compiler is kept from moving the look at the count above it (Linux
     /// 2.6.27). The processor is not: the look comes first, finds nobody, and the waiter sleeps for good.
     no_barrier,
-    /// Only the first waiter that is found is kicked (as Linux did at first). If that one was interrupted in its sleep, and
+    /// Only the first waiter that is found is kicked (as Linux did at first). If that one was interrupted in its sleep,
+    /// and
     /// the handler waits for another CPU, which sleeps for the same lock, then both wait for ever.
     kicks_one,
 };
