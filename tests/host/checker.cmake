@@ -22,6 +22,7 @@ target_compile_options(checker_core PRIVATE -O2)
 add_executable(check_locks checker/locks_under_check.cpp)
 target_include_directories(check_locks PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(check_locks PRIVATE cxx_std_20)
+target_compile_options(check_locks PRIVATE -O2)
 target_link_libraries(check_locks PRIVATE spinkick_warnings checker_core ${CMAKE_DL_LIBS})
 set_target_properties(check_locks PROPERTIES ENABLE_EXPORTS ON) # names for the locations in a printed schedule
 
@@ -62,7 +63,7 @@ add_executable(check_mutants checker/locks_under_check.cpp)
 add_dependencies(check_mutants mutated_headers)
 target_include_directories(check_mutants PRIVATE ${mutated} ${PROJECT_SOURCE_DIR})
 target_compile_features(check_mutants PRIVATE cxx_std_20)
-target_compile_options(check_mutants PRIVATE
+target_compile_options(check_mutants PRIVATE -O2
     -include ${CMAKE_CURRENT_LIST_DIR}/checker/mutant_switch.hpp)
 target_link_libraries(check_mutants PRIVATE checker_core ${CMAKE_DL_LIBS})
 set_target_properties(check_mutants PROPERTIES ENABLE_EXPORTS ON)
