@@ -2,6 +2,11 @@
 #
 # Host tests of what the kernel concludes about hypervisors: the leaf scan over faked CPUID data, the probes, the clock page.
 
+# One thread each: there is nothing for ThreadSanitizer to see.
+if(SPINKICK_HOST_SANITIZER STREQUAL "thread")
+    return()
+endif()
+
 add_executable(paravirt_test
     ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/hypervisor.cpp
     ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/probe.cpp
