@@ -36,21 +36,25 @@
 
 namespace spinkick::sync {
 
+namespace detail {
+// Not a member: clang 14 does not call a class's own consteval function in its definition.
+template <LockMachine B>
+[[nodiscard]] consteval bool tells_preemption() noexcept {
+    if constexpr (requires { B::kTellsPreemption; })
+        return B::kTellsPreemption;
+    else
+        return ParavirtBackend<B>;
+}
+} // namespace detail
+
 template <LockMachine B>
 class DirectedYield {
     template <class T>
     using Atomic = typename B::template Atomic<T>;
 
-    [[nodiscard]] static consteval bool tells_preemption() noexcept {
-        if constexpr (requires { B::kTellsPreemption; })
-            return B::kTellsPreemption;
-        else
-            return ParavirtBackend<B>;
-    }
-
   public:
     /// Whether this back end can know who is preempted; where not, nothing of this is compiled in.
-    static constexpr bool kOffered = tells_preemption();
+    static constexpr bool kOffered = detail::tells_preemption<B>();
     static constexpr std::uint32_t kSpinsBetweenLooks = 1u << 8;
 
     /// Once per spin, beside relax().
