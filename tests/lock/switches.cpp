@@ -113,7 +113,7 @@ constexpr auto kSettings = std::to_array<Setting>({
 /// Between lock() and unlock().
 void visit(std::uint32_t worker) noexcept {
     auto& s = shared;
-    const auto intrusion = [&s] { s.intrusions.fetch_add(1, std::memory_order_relaxed); };
+    const auto intrusion = [] { shared.intrusions.fetch_add(1, std::memory_order_relaxed); };
     if (s.inside.exchange(worker + 1, std::memory_order_relaxed) != 0)
         intrusion();
     // Not an RMW: two that are in here at once lose one of the counts.
