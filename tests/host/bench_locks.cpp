@@ -44,7 +44,7 @@ template <class L>
     for (; pairs != 0; --pairs) {
         lock_of<L>.lock();
         lock_of<L>.unlock();
-        asm volatile("" ::: "memory"); // the loop stays a loop even over a lock without instructions
+        benchmark::ClobberMemory(); // the loop stays a loop even over a lock without instructions
     }
 }
 
