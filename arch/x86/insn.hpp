@@ -4,6 +4,7 @@
 // asm that touches memory or orders it carries a "memory" clobber.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "kernel/types.hpp"
@@ -58,6 +59,12 @@ inline void clear_trap_flag() noexcept {
     std::uint32_t low, high;
     asm volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
     return {(std::uint64_t{high} << 32) | low};
+}
+
+/// ADD to memory without LOCK: one instruction where only this CPU writes the word. Its store releases, as every store
+/// of this machine does.
+inline void add(std::atomic<std::uint16_t>& word, std::uint16_t amount) noexcept {
+    asm volatile("addw %1, %0" : "+m"(word) : "ri"(amount) : "memory", "cc");
 }
 
 /// All earlier stores are visible before anything that follows, also before a WRMSR that does not serialise.

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "arch/x86/insn.hpp"
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/kick_tokens.hpp"
 #include "kernel/types.hpp"
@@ -90,7 +91,7 @@ class SpinningThreads {
 #if !defined(__SANITIZE_THREAD__)
     // One instruction, as on the machine. ThreadSanitizer does not see into assembly and gets the load and the store.
     static void add_by_owner(std::atomic<std::uint16_t>& word, std::uint16_t amount) noexcept {
-        asm volatile("addw %1, %0" : "+m"(word) : "ri"(amount) : "memory", "cc");
+        x86::add(word, amount);
     }
 #endif
 

@@ -3,6 +3,7 @@
 // The peers of bench_locks.cpp: the same loop over ConcurrencyKit's locks, in C, since ck's headers are C.
 
 #include <ck_spinlock.h>
+#include <stdatomic.h>
 
 #include "tests/host/bench_ck_pairs.h"
 
@@ -11,7 +12,7 @@
         for (; pairs != 0; --pairs) {                                                                                  \
             LOCK;                                                                                                      \
             UNLOCK;                                                                                                    \
-            __asm__ volatile("" ::: "memory");                                                                         \
+            atomic_signal_fence(memory_order_seq_cst);                                                                 \
         }                                                                                                              \
     }
 

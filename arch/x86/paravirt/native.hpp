@@ -38,6 +38,9 @@ struct Native {
         else
             x86::no_hint();
     }
+    static void add_by_owner(std::atomic<std::uint16_t>& word, std::uint16_t amount) noexcept {
+        x86::add(word, amount);
+    }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
     // For the back ends that sleep.
     [[nodiscard]] static std::uint32_t cpu_bound() noexcept { return machine::cpus_found(); }
