@@ -165,4 +165,15 @@ void emit_context_record() noexcept {
     }
 }
 
+void report_machine_faults() noexcept {
+    std::uint64_t lost = 0;
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
+        lost += percpu_of(machine::online_cpu(n)).lost_shadows; // a statistic: no worker runs any more
+    if (lost != 0)
+        log("# WARN interrupt shadow lost %llu times: an interrupt was taken between STI and HLT, so a guest that "
+            "halts "
+            "as it should would sleep past its wake-up; the HLT was skipped",
+            static_cast<unsigned long long>(lost));
+}
+
 } // namespace spinkick::test

@@ -41,7 +41,8 @@ struct alignas(64) PerCpu {
     std::uint64_t interrupts = 0;            ///< interrupts taken
     std::uint64_t stray_interrupts = 0;      ///< interrupts of a vector without handler
     RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
-    std::uint64_t hlt_fixups = 0;            ///< NMIs that came between STI and HLT and were stepped over
+    std::uint64_t nmis_in_shadow = 0;        ///< NMIs that came between STI and HLT; allowed, and stepped over
+    std::uint64_t lost_shadows = 0;          ///< interrupts that came there, which no processor lets in
     std::array<std::uint64_t, sync::kLockEvents> events{};
     sync::BlockedTimes blocked{};
 

@@ -145,7 +145,7 @@ void handle_nmi(TrapFrame& frame) noexcept {
     // In the shadow of STI an NMI may let the waking interrupt in before HLT: then nobody would end that halt.
     if (frame.rip == reinterpret_cast<std::uint64_t>(sti_hlt_at_hlt)) {
         frame.rip += 1; // HLT is one byte
-        ++block.hlt_fixups;
+        ++block.nmis_in_shadow;
     }
     take_snapshot(block, frame);
     if (nmi_handler != nullptr)
@@ -179,6 +179,12 @@ extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
     }
     auto& block = percpu();
     ++block.interrupts;
+    // A hypervisor that forgets the shadow of STI between an exit and the next entry lets the waking interrupt in
+    // before HLT, and the halt would never end. It is counted and reported; the wait goes on as if HLT had ended.
+    if (frame->rip == reinterpret_cast<std::uint64_t>(sti_hlt_at_hlt)) {
+        frame->rip += 1;
+        ++block.lost_shadows;
+    }
     if (frame->vector == lapic::kVectorSpurious)
         return; // has no EOI (Intel SDM 3A 11.9)
     ++block.interrupt_depth;

@@ -16,4 +16,7 @@ namespace spinkick::test {
 /// Writes the record of type `context` (docs/report-format.md), the first of a run.
 void emit_context_record() noexcept;
 
+/// After the last test: one WARN line for each thing that this machine was seen to do wrong and the kernel made good.
+void report_machine_faults() noexcept;
+
 } // namespace spinkick::test
