@@ -29,8 +29,8 @@ inline void no_hint() noexcept { asm volatile("nopl 0x5350(%%rax)" ::: "memory")
 
 /// STI and HLT back to back, at one address in the whole image: the shadow of STI holds interrupts off until HLT has
 /// started, so that an interrupt that came before ends the halt. An NMI in that shadow may let the interrupt in first;
-/// the NMI handler compares its return address with sti_hlt_at_hlt and steps over the HLT; other interrupts do so where a
-/// hypervisor has lost the shadow (docs/decisions/lost-interrupt-shadow.md). Defined in entry.S.
+/// the NMI handler compares its return address with sti_hlt_at_hlt and steps over the HLT; other interrupts do so where
+/// a hypervisor has lost the shadow (docs/decisions/lost-interrupt-shadow.md). Defined in entry.S.
 extern "C" void sti_hlt() noexcept;
 extern "C" const char sti_hlt_at_hlt[];
 
