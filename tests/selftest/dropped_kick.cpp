@@ -15,7 +15,7 @@ using namespace lock_tests;
 constinit workers::Barrier start{};
 
 /// Watchdog intervals of the attempts: short where the machine is quiet, and long enough for one that is not.
-constexpr std::array kPatience = {milliseconds(100), milliseconds(200),  milliseconds(400),
+constexpr std::array kPatience = {milliseconds(40),  milliseconds(80),   milliseconds(200), milliseconds(400),
                                   milliseconds(800), milliseconds(1600), milliseconds(3200)};
 
 /// Takes the lock over and over until the job is over, or until a kick that did not come leaves it asleep.
