@@ -16,13 +16,13 @@
 
 namespace spinkick {
 
-/// How a kick travels; `automatic` takes the first transport that proves to work.
+/// How a kick travels; `automatic` proves all that the back end has and begins with the first that works.
 enum class KickChoice : std::uint8_t { automatic, hypercall, remrd, ipi, evtchn };
 
-/// Whether paravirtual back ends are used: as their probe says, never, or in spite of what the probe says.
 /// Bound of the tables of a benchmark.
 inline constexpr std::uint32_t kMostBenchCpus = 64;
 
+/// Whether paravirtual back ends are used: as their probe says, never, or in spite of what the probe says.
 enum class ParavirtChoice : std::uint8_t { automatic, off, force };
 
 /// A bounded list of texts that live elsewhere.

@@ -51,24 +51,27 @@ struct Shared {
     Ending ending = Ending::none;
     std::uint64_t sleeps = 0;   ///< with huge thresholds
     std::uint32_t settings = 0; ///< tried
+    test::Backend backend{};
 };
 constinit Shared shared{};
 
 /// All switches as they were, at the end of the test.
 class SavedSwitches {
   public:
-    SavedSwitches() noexcept = default;
+    explicit SavedSwitches(test::Backend backend) noexcept : backend_(backend) {}
     ~SavedSwitches() {
         tuning.wait_early.store(wait_early_, std::memory_order_relaxed);
         tuning.stealing.store(stealing_, std::memory_order_relaxed);
         tuning.kick_holder.store(kick_holder_, std::memory_order_relaxed);
         tuning.relax_hint.store(relax_hint_, std::memory_order_relaxed);
         tuning.directed_yield.store(directed_yield_, std::memory_order_relaxed);
+        paravirt::use_kick_transport(backend_, 0);
     }
     SavedSwitches(const SavedSwitches&) = delete;
     SavedSwitches& operator=(const SavedSwitches&) = delete;
 
   private:
+    test::Backend backend_;
     EarlySleep thresholds_{kHuge};
     sync::WaitEarly wait_early_ = tuning.wait_early.load(std::memory_order_relaxed);
     sync::Stealing stealing_ = tuning.stealing.load(std::memory_order_relaxed);
@@ -103,11 +106,13 @@ constexpr auto kSettings = std::to_array<Setting>({
     []() noexcept { tuning.relax_hint.store(sync::RelaxHint::none, std::memory_order_relaxed); },
     []() noexcept { tuning.directed_yield.store(sync::YieldMethod::bitmap, std::memory_order_relaxed); },
     []() noexcept { set_thresholds(1024); },
+    []() noexcept { paravirt::use_kick_transport(shared.backend, 1); },
     []() noexcept { tuning.kick_holder.store(true, std::memory_order_relaxed); },
     []() noexcept { tuning.wait_early.store(sync::WaitEarly::state, std::memory_order_relaxed); },
     []() noexcept { tuning.stealing.store(sync::Stealing::on, std::memory_order_relaxed); },
     []() noexcept { tuning.relax_hint.store(sync::RelaxHint::pause, std::memory_order_relaxed); },
     []() noexcept { tuning.directed_yield.store(sync::YieldMethod::off, std::memory_order_relaxed); },
+    []() noexcept { paravirt::use_kick_transport(shared.backend, 0); },
 });
 
 /// Between lock() and unlock().
@@ -275,7 +280,8 @@ void run(test::TestContext& context) {
     counters::Reader counts;
     (void)counts.reset();
 
-    const SavedSwitches saved;
+    s.backend = paravirt::need_of<B>();
+    const SavedSwitches saved(s.backend);
     if (!contend<L>(context, s.count, 0, work<L>, nullptr, seconds(30)))
         return;
     std::uint32_t acquisitions = 0;

@@ -21,9 +21,14 @@ namespace {
 using test::Backend;
 constexpr std::size_t kBackends = static_cast<std::size_t>(Backend::any) + 1;
 
+constexpr std::size_t kTransports = 2;
+
 struct Entry {
     Probe probe;
-    std::string_view transport;
+    std::array<std::string_view, kTransports> transports{}; ///< that work
+    std::array<KvmKick, kTransports> kvm_kicks{};           ///< what they are to the KVM back end
+    std::uint32_t count = 0;
+    std::atomic<std::uint32_t> current{0};
 };
 constinit std::array<Entry, kBackends> table{};
 constinit DefaultLock chosen{};
@@ -50,14 +55,14 @@ void check_hints() noexcept {
 void set_does_not_work(Entry& entry, const char* how) noexcept {
     entry.probe.availability = Availability::does_not_work;
     entry.probe.fact.set("offered but does not work: %s", how);
-    entry.transport = {};
+    entry.count = 0;
 }
 
-/// Tries one transport; true if it is now the back end's.
+/// Tries one transport; true if it is now one of the back end's.
 bool adopt(Entry& entry, const KickTransport& transport, TextBuffer& failures) noexcept {
     const auto proof = prove(transport);
     if (proof.outcome == KickOutcome::works) {
-        entry.transport = transport.name;
+        entry.transports[entry.count++] = transport.name;
         log("# kick: %s works, %s", transport.name.data(), proof.how.c_str());
         return true;
     }
@@ -68,17 +73,24 @@ bool adopt(Entry& entry, const KickTransport& transport, TextBuffer& failures) n
     return false;
 }
 
+bool adopt_kvm(Entry& entry, KvmKick kick, const KickTransport& transport, TextBuffer& failures) noexcept {
+    const auto n = entry.count;
+    if (!adopt(entry, transport, failures))
+        return false;
+    entry.kvm_kicks[n] = kick;
+    return true;
+}
+
 bool adopt_hypercall(Entry& entry, HypercallInstruction instruction, TextBuffer& failures) noexcept {
     const bool vmcall = instruction == HypercallInstruction::vmcall;
-    if (!adopt(entry, vmcall ? kvm_vmcall_transport() : kvm_vmmcall_transport(), failures))
+    if (!adopt_kvm(entry, Kvm::by(instruction), vmcall ? kvm_vmcall_transport() : kvm_vmmcall_transport(), failures))
         return false;
-    Kvm::kick_transport.store(Kvm::by(instruction),
-                              std::memory_order_relaxed); // read by later kicks; CPUs are idle now
-    Kvm::yield_instruction.store(instruction, std::memory_order_relaxed);
+    Kvm::yield_instruction.store(instruction, std::memory_order_relaxed); // read by later yields; CPUs are idle now
     Kvm::yields.store(hypervisors().has(KvmFeature::PV_SCHED_YIELD), std::memory_order_relaxed);
     return true;
 }
 
+/// All transports, not only the first that works: tests compare them, and switch between them.
 void prove_kvm(const Options& options) noexcept {
     auto& entry = entry_of(Backend::kvm);
     if (!runs(entry.probe.availability))
@@ -87,14 +99,14 @@ void prove_kvm(const Options& options) noexcept {
     TextBuffer failures(text);
     if (options.kick != KickChoice::remrd) {
         const auto first = vendors_instruction();
-        if (adopt_hypercall(entry, first, failures) || adopt_hypercall(entry, other(first), failures))
-            return;
+        if (!adopt_hypercall(entry, first, failures))
+            (void)adopt_hypercall(entry, other(first), failures);
     }
-    if (options.kick != KickChoice::hypercall && adopt(entry, kvm_remrd_transport(), failures)) {
-        Kvm::kick_transport.store(KvmKick::remrd, std::memory_order_relaxed);
-        return;
-    }
-    set_does_not_work(entry, failures.c_str());
+    if (options.kick != KickChoice::hypercall)
+        (void)adopt_kvm(entry, KvmKick::remrd, kvm_remrd_transport(), failures);
+    if (entry.count == 0)
+        return set_does_not_work(entry, failures.c_str());
+    use_kick_transport(Backend::kvm, 0);
 }
 
 void prove_xen() noexcept {
@@ -123,9 +135,10 @@ void prove_ipi(std::uint32_t cpus) noexcept {
     auto& entry = entry_of(Backend::ipi);
     if (!runs(entry.probe.availability))
         return;
-    entry.transport = ipi_transport().name;
-    if (cpus < 2)
+    if (cpus < 2) {
+        entry.transports[entry.count++] = ipi_transport().name;
         return; // usable as it is: a lock without contention never sleeps
+    }
     char text[200];
     TextBuffer failures(text);
     if (!adopt(entry, ipi_transport(), failures))
@@ -142,9 +155,11 @@ void log_summary() noexcept {
         const char* label = backend == Backend::ipi ? "ipi" : backend == Backend::kvm ? "kvm" : "xen";
         // A fact that forbids a back end says itself what it is: "switched off: pv=off".
         const bool usable = runs(entry.probe.availability);
-        log("# back end %s: %s%s%s%s%s", label, usable ? name(entry.probe.availability).data() : "", usable ? ": " : "",
-            entry.probe.fact.c_str(), entry.transport.empty() ? "" : ", kick by ",
-            entry.transport.empty() ? "" : entry.transport.data());
+        const auto transport = kick_transport(backend);
+        log("# back end %s: %s%s%s%s%s%s%s", label, usable ? name(entry.probe.availability).data() : "",
+            usable ? ": " : "", entry.probe.fact.c_str(), transport.empty() ? "" : ", kick by ",
+            transport.empty() ? "" : transport.data(), entry.count < 2 ? "" : "; also works: ",
+            entry.count < 2 ? "" : entry.transports[1].data());
     }
     log("# lock default: %s on %s because %s", chosen.lock.data(), chosen.backend.data(), chosen.reason.c_str());
 }
@@ -222,7 +237,22 @@ std::string_view directed_yield_unavailable(Backend backend) noexcept {
     return Kvm::can_yield() ? "" : "no hypercall was proved: kicks go by remote-read IPI";
 }
 
-std::string_view kick_transport(Backend backend) noexcept { return entry_of(backend).transport; }
+std::string_view kick_transport(Backend backend) noexcept {
+    const auto& entry = entry_of(backend);
+    return entry.count == 0 ? std::string_view{} : entry.transports[entry.current.load(std::memory_order_relaxed)];
+}
+
+std::uint32_t kick_transports(Backend backend) noexcept { return entry_of(backend).count; }
+
+void use_kick_transport(Backend backend, std::uint32_t n) noexcept {
+    auto& entry = entry_of(backend);
+    if (n >= entry.count)
+        return;
+    entry.current.store(n, std::memory_order_relaxed); // a switch of its own, like the next
+    if (backend == Backend::kvm)
+        Kvm::kick_transport.store(entry.kvm_kicks[n], std::memory_order_relaxed);
+}
+
 bool is_forced() noexcept { return forced; }
 const DefaultLock& default_lock() noexcept { return chosen; }
 EventChannelCounts event_channel_counts() noexcept { return {Xen::polls(), Xen::sends()}; }

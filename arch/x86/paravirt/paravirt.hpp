@@ -26,8 +26,13 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
 [[nodiscard]] std::string_view unavailable_reason(test::Backend backend) noexcept;
 /// Why waiters on a back end cannot yield to a vCPU that is preempted, as a fact; empty if they can.
 [[nodiscard]] std::string_view directed_yield_unavailable(test::Backend backend) noexcept;
-/// How a back end kicks ("hypercall (vmmcall)"); empty if it does not.
+/// How a back end kicks at present ("hypercall (vmmcall)"); empty if it does not.
 [[nodiscard]] std::string_view kick_transport(test::Backend backend) noexcept;
+/// The ways to kick that were proved on a back end, 0 to 2: with kick=auto all that it has, else the one asked for.
+[[nodiscard]] std::uint32_t kick_transports(test::Backend backend) noexcept;
+/// Kicks by way `n` of kick_transports() from now on; the first is what boot chose. May be called while locks are in
+/// use: every way ends a sleep, whichever it began under. An `n` that does not exist changes nothing.
+void use_kick_transport(test::Backend backend, std::uint32_t n) noexcept;
 /// pv=force: the user wants the paravirtual back ends, so a kick that does not work is a failure and no reason to skip.
 [[nodiscard]] bool is_forced() noexcept;
 [[nodiscard]] const DefaultLock& default_lock() noexcept;
