@@ -88,7 +88,7 @@ class Rounds {
     return sum;
 }
 
-/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them had to be rescued.
+/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them stood still.
 template <class B>
 [[nodiscard]] bool run_workers(test::TestContext& context, std::uint32_t count, workers::Body body, void* argument,
                                const char* lost) noexcept {
@@ -102,7 +102,7 @@ template <class B>
         return true;
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
         B::reset_cpu(machine::online_cpu(n));
-    context.fail("%s: CPU %u had to be rescued", lost, raw(outcome.first_stalled));
+    context.fail("%s: CPU %u stood still", lost, raw(outcome.first_stalled));
     return false;
 }
 
