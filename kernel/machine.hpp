@@ -39,6 +39,12 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept;
 /// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
 [[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
+/// Kicks that were sent to a CPU and that none of its waits has taken, by how they travel. One sent to a CPU that runs
+/// stays until that CPU waits.
+struct UntakenKicks {
+    std::uint32_t by_ipi = 0, by_hypervisor = 0;
+};
+[[nodiscard]] UntakenKicks untaken_kicks(CpuId cpu) noexcept;
 /// Interrupts the CPU has taken since boot.
 [[nodiscard]] std::uint64_t interrupts_taken(CpuId cpu) noexcept;
 /// Sends a fixed interrupt; `handler` runs on the target with interrupts masked. One handler at a time for all CPUs.
@@ -97,7 +103,7 @@ void rescue(CpuId cpu) noexcept;
 struct CpuState {
     bool answered = false;
     std::uint64_t instruction = 0;
-    bool halted = false; ///< the instruction before is a HLT
+    bool halted = false; ///< the instruction before is a HLT, or a hypercall: nothing else that is called stands still
     bool interrupts_on = false;
     std::uint64_t in_service = 0, requested = 0, tpr = 0;
 };

@@ -14,6 +14,8 @@
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/levels.hpp"
 #include "arch/x86/machine_steps.hpp"
+#include "arch/x86/paravirt/ipi.hpp"
+#include "arch/x86/paravirt/kvm.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/paravirt/xen.hpp"
 #include "arch/x86/percpu.hpp"
@@ -50,11 +52,20 @@ constinit Tick tick_function = nullptr;
 constinit Tick test_interrupt = nullptr;
 constinit std::atomic<bool> stopping{false};
 
-constexpr std::uint8_t kHltOpcode = 0xf4;
-
 bool in_text(std::uint64_t address) noexcept {
     return address >= reinterpret_cast<std::uint64_t>(text_begin) &&
            address < reinterpret_cast<std::uint64_t>(text_end);
+}
+
+/// HLT, VMCALL, VMMCALL or SYSCALL stand right before `rip`.
+bool is_behind_sleep(std::uint64_t rip) noexcept {
+    if (!in_text(rip - 3))
+        return false;
+    const auto* end = reinterpret_cast<const std::uint8_t*>(rip);
+    const bool hlt = end[-1] == 0xf4;
+    const bool hypercall = end[-3] == 0x0f && end[-2] == 0x01 && (end[-1] == 0xc1 || end[-1] == 0xd9);
+    const bool syscall = end[-2] == 0x0f && end[-1] == 0x05;
+    return hlt || hypercall || syscall;
 }
 
 void print_backtrace(std::uint64_t rip, std::uint64_t rbp) noexcept {
@@ -217,6 +228,10 @@ std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept {
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).blocked.buckets[bucket]); // as above
 }
 Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
+UntakenKicks untaken_kicks(CpuId cpu) noexcept {
+    return {sync::KickTokens<paravirt::Ipi>::unspent(cpu),
+            sync::KickTokens<paravirt::Kvm>::unspent(cpu) + sync::KickTokens<paravirt::Xen>::unspent(cpu)};
+}
 std::uint64_t interrupts_taken(CpuId cpu) noexcept {
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).interrupts);
 }
@@ -290,7 +305,7 @@ CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
     state.in_service = snapshot.in_service;
     state.requested = snapshot.requested;
     state.tpr = snapshot.tpr;
-    state.halted = in_text(snapshot.rip - 1) && *reinterpret_cast<const std::uint8_t*>(snapshot.rip - 1) == kHltOpcode;
+    state.halted = is_behind_sleep(snapshot.rip);
     return state;
 }
 

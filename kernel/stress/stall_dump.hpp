@@ -3,16 +3,20 @@
 // What is said about a stall: where each CPU is and in which state.
 #pragma once
 
+#include <span>
+
+#include "kernel/stress/stall_verdict.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::workers {
 
-/// Asks every CPU by NMI and prints a line each, with the function it is in. `worst` is the one whose stall was
-/// noticed.
-void dump_stall(const char* why, CpuId worst) noexcept;
+/// Asks every CPU by NMI and prints a line each, with the function it is in, and what the stall is. `worst` is the one
+/// whose stall was noticed. An NMI ends a sleep: whoever is asked may go on by that.
+[[nodiscard]] StallVerdict dump_stall(const char* why, CpuId worst, std::span<StalledCpu> workers) noexcept;
+/// The same without a word: for a stall that is expected.
+[[nodiscard]] StallVerdict ask_stalled(std::span<StalledCpu> workers) noexcept;
 
-/// What a CPU noted about itself (workers::note), and whether it runs a worker.
+/// What a CPU noted about itself (workers::note).
 [[nodiscard]] const char* note_of(CpuId cpu) noexcept;
-[[nodiscard]] bool runs_worker(CpuId cpu) noexcept;
 
 } // namespace spinkick::workers

@@ -22,6 +22,7 @@ struct alignas(64) Pulse {
     // The watchdog's side.
     std::uint64_t seen_beats = 0;
     Nanoseconds seen_at{};
+    Nanoseconds seen_steal{};
 };
 
 struct Slot {
@@ -61,13 +62,58 @@ void finished(void* argument, bool by_itself) noexcept {
         machine::wake(machine::online_cpu(0)); // where run() sleeps, until the next tick otherwise
 }
 
+constinit std::array<StalledCpu, kMaxCpus> facts{}; ///< of the last stall
+constinit StallVerdict verdict{};
+constinit Nanoseconds last_look{};
+constinit Nanoseconds last_steal{};   ///< of the CPU that looks
+constinit std::uint32_t forgiven = 0; ///< times that the watchdog had not run
+
 bool is_running(std::uint32_t cpu) noexcept {
     return std::atomic_ref(slots[cpu].running).load(std::memory_order_acquire);
+}
+
+/// A watchdog that was not run itself knows nothing about the others: a guest that was paused, or a host that had no
+/// time for it, is no stall. Everybody's time starts anew; not for ever, since a timer that gets lost looks alike.
+void forgive_a_gap(Nanoseconds now) noexcept {
+    constexpr std::uint32_t kMost = 10;
+    const auto steal = machine::steal_time(machine::this_cpu());
+    const auto gap = now - last_look;
+    const auto stolen = steal - last_steal;
+    last_look = now;
+    last_steal = steal;
+    if (gap < milliseconds(500) || gap.value < interval.value / 2 || forgiven == kMost)
+        return;
+    ++forgiven;
+    log("# WARN watchdog: did not run for %llu ms: %s", static_cast<unsigned long long>(gap.value / 1'000'000),
+        stolen.value > gap.value / 2 ? "slow host (steal time says so)" : "paused guest (all clocks jumped)");
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
+        pulses[index(machine::online_cpu(n))].seen_at = now;
+    job_end = job_end + gap;
+    body_end = body_end + gap;
+}
+
+/// What is known about the workers that have not ended.
+std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
+    std::size_t count = 0;
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
+        const auto cpu = machine::online_cpu(n);
+        if (!is_running(raw(cpu)))
+            continue;
+        const auto& pulse = pulses[index(cpu)];
+        auto& fact = facts[count++];
+        fact = {};
+        fact.cpu = cpu;
+        fact.silent_for = now - pulse.seen_at;
+        fact.gets_on = fact.silent_for < interval;
+        fact.stolen = machine::steal_time(cpu) - pulse.seen_steal;
+    }
+    return {facts.data(), count};
 }
 
 /// From the boot CPU's timer interrupt: finds workers that do not get on, dumps once, then throws them out.
 void watch() noexcept {
     const auto now = clock::now();
+    forgive_a_gap(now);
     if (now >= body_end)
         is_over.store(true, std::memory_order_relaxed); // a flag on its own
     bool stalled = now >= job_end;
@@ -82,6 +128,7 @@ void watch() noexcept {
         if (beats != pulse.seen_beats) {
             pulse.seen_beats = beats;
             pulse.seen_at = now;
+            pulse.seen_steal = machine::steal_time(cpu);
         } else if (!stalled && now - pulse.seen_at >= interval) {
             stalled = true;
             worst = cpu;
@@ -92,8 +139,8 @@ void watch() noexcept {
     if (!struck) {
         struck = true;
         first_stalled = worst;
-        if (!current.stall_expected)
-            dump_stall(why, worst);
+        const auto stalled_workers = collect_facts(now);
+        verdict = current.stall_expected ? ask_stalled(stalled_workers) : dump_stall(why, worst, stalled_workers);
         if (!current.stall_expected && current.describe != nullptr)
             current.describe(current.argument);
     }
@@ -119,7 +166,11 @@ Outcome run(const Job& job) noexcept {
     completed.store(0, std::memory_order_relaxed);
     rescued.store(0, std::memory_order_relaxed);
     struck = false;
+    verdict = {};
+    forgiven = 0;
     const auto begin = clock::now();
+    last_look = begin;
+    last_steal = machine::steal_time(machine::this_cpu());
     job_end = begin + job.deadline;
     body_end = begin + job.duration;
     is_over.store(false, std::memory_order_relaxed);
@@ -132,6 +183,7 @@ Outcome run(const Job& job) noexcept {
         auto& pulse = pulses[index(cpu)];
         pulse.note.store(nullptr, std::memory_order_relaxed);
         pulse.seen_at = begin;
+        pulse.seen_steal = machine::steal_time(cpu);
         if (cpu != machine::this_cpu() && !machine::is_idle(cpu)) {
             log("# worker %u: CPU %u is not idle", worker, raw(cpu));
             running.fetch_sub(1, std::memory_order_relaxed); // no worker has been waited for yet
@@ -169,6 +221,7 @@ Outcome run(const Job& job) noexcept {
     outcome.completed = completed.load(std::memory_order_relaxed);
     outcome.rescued = rescued.load(std::memory_order_relaxed);
     outcome.stalled = struck;
+    outcome.verdict = verdict;
     outcome.first_stalled = first_stalled;
     return outcome;
 }
@@ -186,8 +239,6 @@ const char* note_of(CpuId cpu) noexcept {
     const auto* note = pulses[index(cpu)].note.load(std::memory_order_relaxed);
     return note == nullptr ? "" : note;
 }
-
-bool runs_worker(CpuId cpu) noexcept { return is_running(raw(cpu)); }
 
 bool Barrier::wait(std::uint32_t count) noexcept {
     std::atomic_ref arrived(arrived_);

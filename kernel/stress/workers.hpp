@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernel/stress/stall_verdict.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::workers {
@@ -38,6 +39,7 @@ struct Outcome {
     std::uint32_t rescued = 0;   ///< bodies that the watchdog ended
     bool stalled = false;        ///< the watchdog struck; who was asked by NMI may have gone on by that, and completed
     CpuId first_stalled{};       ///< valid if stalled
+    StallVerdict verdict{};      ///< of the first stall; none: it was the job's deadline
     [[nodiscard]] bool all_completed() const noexcept { return started == completed && !stalled; }
 };
 

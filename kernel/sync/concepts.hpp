@@ -100,7 +100,16 @@ concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) 
 
 /// What every lock offers. lock() returns when the caller holds the lock; try_lock() returns true if it took the lock
 /// without waiting; unlock() is called by the holder, on the CPU that took it. None of them touches the interrupt mask
-/// for longer than the call. A lock is constant-initialised, starts free, and is never copied.
+/// for longer than the call. A lock is constant-initialised, starts free, is never copied, and has 128 bytes at most.
+///
+/// A CPU may hold any number of locks, releases them in any order, and may wait for five at once: in a task, an
+/// interrupt, a higher one, an NMI and a debug trap. After the store that releases it unlock() touches the lock no
+/// more: it may be freed by then.
+///
+/// word() is the raw state, for a dump. If kIsFifo, each arrival shows in its bits 31:8; lock.fifo waits for that.
+///
+/// Optional: kHasNodes, true if each CPU has four queue nodes and lock_use_node2 to 4 and lock_no_node are counted;
+/// at_rest(), static, true if no node, slot or table entry is in use. Leaks are looked for only where these are.
 ///
 /// Machine is the back end. reset_cpu() forgets what locks of this type remember about a CPU between their calls (queue
 /// nodes, waiting slots): for a CPU that a watchdog threw out of lock(). The locks that it waited for are lost then and
@@ -117,7 +126,7 @@ concept Lock = std::default_initializable<L> && !std::copyable<L> && requires(L 
     { L::kIsFifo } -> std::convertible_to<bool>; // fairness verdicts apply only where this is true
     { L::kExcludes } -> std::convertible_to<bool>; // false for null and broken
     { L::kSleeps } -> std::convertible_to<bool>; // has a slow path that halts
-    { seen.word() } noexcept -> std::convertible_to<std::uint64_t>; // the raw state, for a dump
+    { seen.word() } noexcept -> std::convertible_to<std::uint64_t>;
     { L::reset_cpu(cpu) } noexcept -> std::same_as<void>;
 };
 // clang-format on

@@ -58,13 +58,26 @@ template <class... As, class... Bs, class... Rest>
 struct ConcatLists<TypeList<As...>, TypeList<Bs...>, Rest...> : ConcatLists<TypeList<As..., Bs...>, Rest...> {};
 
 /// Every lock exists here and nowhere else.
+//
+// clang-format off: one line each
 template <LockMachine B>
-using SpinningLocks =
-    TypeList<NullLock<B>, BrokenLock<B>, TasLock<B>, TicketLock<B>, QueuedLock<B>, UnfairQueuedLock<B>, DebugLock<B>>;
+using SpinningLocks = TypeList<
+    NullLock<B>,
+    BrokenLock<B>,
+    TasLock<B>,
+    TicketLock<B>,
+    QueuedLock<B>,
+    UnfairQueuedLock<B>,
+    DebugLock<B>>;
 
 template <ParavirtBackend B>
-using SleepingLocks =
-    TypeList<PvTicketLock<B>, PvQueuedLock<B>, PvQueued2014Lock<B>, UnfairPvQueuedLock<B>, ByteLock<B>>;
+using SleepingLocks = TypeList<
+    PvTicketLock<B>,
+    PvQueuedLock<B>,
+    PvQueued2014Lock<B>,
+    UnfairPvQueuedLock<B>,
+    ByteLock<B>>;
+// clang-format on
 
 /// The locks to list on back end B.
 template <LockMachine B>
@@ -82,10 +95,16 @@ using LocksOn = typename LocksOnBackend<B>::type;
 template <LockMachine... Backends>
 using CrossLocks = typename ConcatLists<LocksOn<Backends>...>::type;
 
+/// A call, so that a compiler names the lock and what it lacks.
+template <Lock L>
+consteval bool is_lock() noexcept {
+    return true;
+}
+
 /// True if every type of the list is a Lock: asserted once, where the table is made.
 template <class List>
 inline constexpr bool kAllAreLocks = false;
 template <class... Ts>
-inline constexpr bool kAllAreLocks<TypeList<Ts...>> = (Lock<Ts> && ...);
+inline constexpr bool kAllAreLocks<TypeList<Ts...>> = (is_lock<Ts>() && ...);
 
 } // namespace spinkick::sync

@@ -55,6 +55,7 @@ class PvQueued2014Lock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr bool kHasNodes = true;
 
     constexpr PvQueued2014Lock() noexcept = default;
     PvQueued2014Lock(const PvQueued2014Lock&) = delete;

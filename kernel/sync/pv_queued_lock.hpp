@@ -77,6 +77,7 @@ class PvQueuedLock {
     static constexpr bool kIsFifo = false; // a newcomer may steal
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr bool kHasNodes = true;
 
     constexpr PvQueuedLock() noexcept = default;
     PvQueuedLock(const PvQueuedLock&) = delete;

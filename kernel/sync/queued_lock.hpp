@@ -53,6 +53,7 @@ class QueuedLock {
     static constexpr bool kIsFifo = true;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr bool kHasNodes = true;
 
     constexpr QueuedLock() noexcept = default;
     QueuedLock(const QueuedLock&) = delete;

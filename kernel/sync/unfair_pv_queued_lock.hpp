@@ -50,6 +50,7 @@ class UnfairPvQueuedLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr bool kHasNodes = true;
 
     constexpr UnfairPvQueuedLock() noexcept = default;
     UnfairPvQueuedLock(const UnfairPvQueuedLock&) = delete;

@@ -52,6 +52,7 @@ class UnfairQueuedLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr bool kHasNodes = true;
 
     constexpr UnfairQueuedLock() noexcept = default;
     UnfairQueuedLock(const UnfairQueuedLock&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // One plain function per lock and operation, compiled as the image is and never linked: fast_paths.sh looks at their
-// instructions. A lock of the list in kernel/sync/locks.hpp that is missing here fails to compile (the count below).
+// instructions. A lock that is missing here is not looked at.
 #include "arch/x86/paravirt/backends.hpp"
 
 using namespace spinkick;

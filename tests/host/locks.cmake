@@ -8,7 +8,7 @@ add_executable(locks_test test_locks.cpp test_locks_2014.cpp)
 target_include_directories(locks_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(locks_test PRIVATE cxx_std_20)
 target_link_libraries(locks_test PRIVATE spinkick_warnings GTest::gtest_main Threads::Threads)
-gtest_discover_tests(locks_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS host TIMEOUT 300)
+gtest_discover_tests(locks_test TEST_PREFIX host.locks. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS host TIMEOUT 300)
 
 add_test(NAME sync.includes COMMAND ${CMAKE_CURRENT_LIST_DIR}/check_sync_includes.sh ${PROJECT_SOURCE_DIR})
 # The check itself must be able to fail.
@@ -27,7 +27,7 @@ foreach(test directed_yield_test counters_test)
     target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_features(${test} PRIVATE cxx_std_20)
     target_link_libraries(${test} PRIVATE spinkick_warnings GTest::gtest_main Threads::Threads)
-    gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS host TIMEOUT 300)
+    gtest_discover_tests(${test} TEST_PREFIX host.locks. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS host TIMEOUT 300)
 endforeach()
 
 # Beside ConcurrencyKit. Times are printed by running bench_locks; only instruction counts are a test.

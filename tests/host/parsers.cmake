@@ -16,6 +16,7 @@ add_executable(parsers_test
     ${PROJECT_SOURCE_DIR}/boot/pvh_info.cpp
     ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
     ${PROJECT_SOURCE_DIR}/kernel/json.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/stress/stall_verdict.cpp
     ${PROJECT_SOURCE_DIR}/kernel/log.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/registry.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/report.cpp
@@ -32,6 +33,7 @@ add_executable(parsers_test
     test_json.cpp
     test_memory_map.cpp
     test_runner.cpp
+    test_stall_verdict.cpp
     test_text.cpp)
 target_include_directories(parsers_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(parsers_test PRIVATE cxx_std_20)

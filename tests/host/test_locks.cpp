@@ -210,7 +210,7 @@ struct NestedWaits {
     /// Has four places (nodes, slots) per CPU for those that wait.
     static constexpr std::string_view kName{L::kName};
     static constexpr bool kSlotOnlyInSleep = kName == "pv-ticket";
-    static constexpr bool kHasPlaces = kSlotOnlyInSleep || kName.find("queued") != std::string_view::npos;
+    static constexpr bool kHasPlaces = kSlotOnlyInSleep || requires { requires L::kHasNodes; };
 
     static inline constinit std::array<L, kLevels> locks;
     static inline std::atomic<unsigned> entered{0}; ///< levels that have begun to wait

@@ -3,9 +3,12 @@
 // selftest: the watchdog sees every kind of standstill, gets every CPU out of it, and the machine is whole afterwards.
 #include <array>
 #include <atomic>
+#include <memory>
 
+#include "arch/x86/paravirt/backends.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/stress/workers.hpp"
+#include "kernel/sync/ticket_lock.hpp"
 #include "kernel/test/faults.hpp"
 #include "kernel/test/test.hpp"
 
@@ -76,6 +79,54 @@ void spin_in_nested_trap() noexcept {
     spin();
 }
 
+/// Two workers, two locks, each in the other's order.
+constinit std::array<sync::TicketLock<paravirt::Native>, 2> abba{};
+constinit workers::Barrier both_hold_one{};
+
+void take_both(std::uint32_t worker, void*) {
+    abba[worker].lock();
+    if (both_hold_one.wait(2))
+        abba[1 - worker].lock();
+}
+
+void spin_beside_one_that_gets_on(std::uint32_t worker, void*) {
+    while (worker == 0 || !workers::over()) {
+        if (worker != 0)
+            workers::progress();
+        machine::relax();
+    }
+}
+
+/// A stall of two workers must be called what it is. A vCPU that the host does not run while they stand still is the
+/// nearer cause: then the watchdog waits longer, twice.
+template <workers::Body kBody, workers::StallKind kKind>
+void called(test::TestContext& context) {
+    const auto usual = workers::watchdog();
+    workers::Outcome outcome;
+    for (const auto patience : {milliseconds(100), milliseconds(500), milliseconds(2500)}) {
+        if (outcome.verdict.kind == kKind)
+            break;
+        for (auto& lock : abba) {
+            std::destroy_at(&lock);
+            std::construct_at(&lock);
+        }
+        both_hold_one.reset();
+        workers::set_watchdog(patience);
+        workers::Job job;
+        job.body = kBody;
+        job.count = 2;
+        job.first = workers::available(1) >= 2 ? 1 : 0;
+        job.duration = seconds(5);
+        job.stall_expected = true;
+        outcome = workers::run(job);
+    }
+    workers::set_watchdog(usual);
+    if (outcome.verdict.kind == kKind)
+        context.pass();
+    else
+        context.fail("the watchdog says: %s", workers::name(outcome.verdict.kind));
+}
+
 void deadline(test::TestContext& context) {
     workers::Job job;
     job.deadline = milliseconds(300);
@@ -110,6 +161,14 @@ constexpr std::array kTests = {
                .claim = "a worker that spins in a debug trap out of an NMI is found and thrown out",
                .min_cpus = 2,
                .run = stall<spin_in_nested_trap>},
+    test::Test{.name = "selftest.deadlock_is_called_so",
+               .claim = "two workers that wait for each other's lock are a deadlock",
+               .min_cpus = 2,
+               .run = called<take_both, workers::StallKind::deadlock>},
+    test::Test{.name = "selftest.starvation_is_called_so",
+               .claim = "a worker that never gets on while another does is starvation",
+               .min_cpus = 2,
+               .run = called<spin_beside_one_that_gets_on, workers::StallKind::starvation>},
     test::Test{.name = "selftest.endless_job_is_ended",
                .claim = "a job that makes progress for ever ends at its deadline",
                .run = deadline},

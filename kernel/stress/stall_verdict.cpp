@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "kernel/stress/stall_verdict.hpp"
+
+namespace spinkick::workers {
+
+const char* name(StallKind kind) noexcept {
+    switch (kind) {
+    case StallKind::none:
+        return "no stall";
+    case StallKind::lost_ipi:
+        return "lost IPI";
+    case StallKind::lost_kick:
+        return "lost kick";
+    case StallKind::lost_wake_up:
+        return "lost wake-up";
+    case StallKind::holder_preempted:
+        return "holder preempted";
+    case StallKind::slow_host:
+        return "slow host";
+    case StallKind::starvation:
+        return "starvation";
+    case StallKind::deadlock:
+        return "deadlock";
+    case StallKind::no_answer:
+        return "no answer";
+    }
+    return "";
+}
+
+const char* meaning(StallKind kind) noexcept {
+    switch (kind) {
+    case StallKind::none:
+        return "";
+    case StallKind::lost_ipi:
+        return "an interrupt was sent to it and it halts on: look at the hypervisor's or the machine's APIC";
+    case StallKind::lost_kick:
+        return "it was kicked and halts on: look at the hypervisor's kick";
+    case StallKind::lost_wake_up:
+        return "it halts and nobody has kicked it: look at the lock";
+    case StallKind::holder_preempted:
+        return "the host does not run it, and the others wait for it";
+    case StallKind::slow_host:
+        return "the host has run none of those that stand still: look at its load";
+    case StallKind::starvation:
+        return "it runs and never gets its turn, while others do";
+    case StallKind::deadlock:
+        return "all of them run and wait for each other";
+    case StallKind::no_answer:
+        return "it does not take an NMI: the host does not run it, or it is lost in one";
+    }
+    return "";
+}
+
+StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
+    const StalledCpu* lost_ipi = nullptr;
+    const StalledCpu* lost_kick = nullptr;
+    const StalledCpu* requested = nullptr;
+    const StalledCpu* silent = nullptr;
+    const StalledCpu* robbed = nullptr;
+    const StalledCpu* asleep = nullptr;
+    const StalledCpu* spinning = nullptr;
+    std::uint32_t still = 0, robbed_count = 0, running = 0;
+    bool somebody_gets_on = false;
+    for (const auto& cpu : cpus) {
+        if (cpu.gets_on) {
+            somebody_gets_on = true;
+            continue;
+        }
+        ++still;
+        if (!cpu.answered) {
+            silent = &cpu;
+            continue;
+        }
+        if (!cpu.halted) {
+            ++running;
+            spinning = &cpu;
+            // Half of the time is more than a fair share of any host that can be waited for.
+            if (cpu.stolen.value > cpu.silent_for.value / 2) {
+                ++robbed_count;
+                robbed = &cpu;
+            }
+            continue;
+        }
+        if (cpu.kicks_by_ipi != 0)
+            lost_ipi = &cpu;
+        else if (cpu.kicks_by_hypervisor != 0)
+            lost_kick = &cpu;
+        else if (cpu.interrupt_requested)
+            requested = &cpu;
+        else
+            asleep = &cpu;
+    }
+    if (still == 0)
+        return {};
+    if (lost_ipi != nullptr)
+        return {StallKind::lost_ipi, lost_ipi->cpu};
+    if (lost_kick != nullptr)
+        return {StallKind::lost_kick, lost_kick->cpu};
+    if (requested != nullptr)
+        return {StallKind::lost_ipi, requested->cpu};
+    if (silent != nullptr)
+        return {StallKind::no_answer, silent->cpu};
+    if (robbed != nullptr)
+        return {robbed_count == running && asleep == nullptr && !somebody_gets_on ? StallKind::slow_host
+                                                                                  : StallKind::holder_preempted,
+                robbed->cpu};
+    if (asleep != nullptr)
+        return {StallKind::lost_wake_up, asleep->cpu};
+    return {somebody_gets_on ? StallKind::starvation : StallKind::deadlock, spinning->cpu};
+}
+
+} // namespace spinkick::workers
