@@ -18,6 +18,8 @@ source "$platforms/qemu.sh"
 source "$platforms/boot.sh"
 # shellcheck source=tests/platforms/iso.sh
 source "$platforms/iso.sh"
+# shellcheck source=tests/platforms/host_kvm.sh
+source "$platforms/host_kvm.sh"
 # shellcheck source=tests/platforms/auto.sh
 source "$platforms/auto.sh"
 
@@ -42,6 +44,8 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
   --preset NAME        which build (default release)
   --host-kernel K      nested-kvm's Linux: 6.1 (default), 6.12, a Debian package, or a path to a kernel, which takes
                        its modules from lib/modules beside or above it
+  --host-kvm VARIANT   nested-kvm's KVM built from source: stock, the name of a patch in tests/platforms/host-kvm, or the
+                       path of a patch
   --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-pvh, xen-pv)
   --iso                boot by GRUB from a CD instead of QEMU's own loader (tcg, kvm)
   --require pv         an error if no paravirtual back end works
@@ -56,7 +60,7 @@ TEXT
 
 # --- options ---------------------------------------------------------------------------------------------------------
 
-platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' require='' xen_args=''
+platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' require='' xen_args=''
 preset=release vms=1 repeat=1
 iso=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
 extra=()
@@ -75,7 +79,7 @@ parse_options() {
         shift
         case $option in
         --on | --smp | --pcpus | --cpu | --mem | --machine | --vms | --append | --timeout | --repeat | --out | --preset | \
-            --host-kernel | --require | --xen-args)
+            --host-kernel | --host-kvm | --require | --xen-args)
             (($#)) || die "$option: its value is missing"
             ;;&
         --on) platform=$1 && shift ;;
@@ -91,6 +95,7 @@ parse_options() {
         --out) out=$1 && shift ;;
         --preset) preset=$1 && shift ;;
         --host-kernel) host_kernel=$1 && shift ;;
+        --host-kvm) host_kvm=$1 && shift ;;
         --xen-args) xen_args=$1 && shift ;;
         --require) require=$1 && shift ;;
         --iso) iso=1 ;;
@@ -133,6 +138,7 @@ check_platform_options() {
     [[ $platform == nested-kvm ]] || ((vms == 1)) || die "--vms $vms: only nested-kvm starts several guests"
     [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-pvh and xen-pv have a Xen"
     [[ $platform == nested-kvm || -z $host_kernel ]] || die "--host-kernel $host_kernel: only nested-kvm has a host kernel"
+    [[ $platform == nested-kvm || -z $host_kvm ]] || die "--host-kvm $host_kvm: only nested-kvm has a KVM to change"
     [[ $platform =~ ^(tcg|kvm)$ ]] || ((!iso)) || die "--iso: $platform cannot boot a CD, tcg and kvm can"
     [[ $machine != microvm* ]] || ((!iso)) || die "--iso: microvm has no CD drive"
     if [[ $platform == xen-* ]]; then

@@ -258,6 +258,8 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.watchdog_ms, 10, kOneHourMs, e);
         }},
+    Key{"drop_starts"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_number(w, out.drop_starts, 0, 9, e); }},
     Key{"compact"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_flag(w, out.compact, e); }},
     // The two marks have acted before: here only their values are judged.

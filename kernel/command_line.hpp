@@ -69,6 +69,8 @@ struct CommandLine {
     KickChoice kick = KickChoice::automatic;
     ParavirtChoice paravirt = ParavirtChoice::automatic;
     std::uint32_t watchdog_ms = 10'000;
+    /// Negative control for the bring-up: start signals to the last CPU that are lost, from the first on.
+    std::uint32_t drop_starts = 0;
     bool compact = false;
 
     TextList<16> ignored;           ///< words of the loader

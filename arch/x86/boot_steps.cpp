@@ -279,11 +279,12 @@ bool start_processors() noexcept {
     result_of_bring_up = smp::start_all(placed, trampoline,
                                         xen_pv::is_active() ? start_pv
                                         : on_xen()          ? start_by_xen
-                                                            : nullptr);
+                                                            : nullptr,
+                                        parsed_line.drop_starts);
     const auto& up = result_of_bring_up;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(up.missing, up.missing_ids.size()); ++i)
         log("smp: CPU with APIC id %u did not start", raw(up.missing_ids[i]));
-    log("# %u of %u CPUs online in %llu us (%u after a second SIPI)", up.online, up.found,
+    log("# %u of %u CPUs online in %llu us (%u started more than once)", up.online, up.found,
         static_cast<unsigned long long>(up.elapsed.value / 1000), up.retried);
     measure_skew();
     return true;

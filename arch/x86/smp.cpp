@@ -94,18 +94,39 @@ std::atomic_ref<std::uint32_t> arrival_of(std::uint32_t cpu) noexcept {
     return std::atomic_ref(ap_entries[cpu].arrived);
 }
 
+/// Changes the state of an AP's arrival; false if it is another.
+bool move(std::uint32_t cpu, smp::ArrivalState from, smp::ArrivalState to) noexcept {
+    auto expected = static_cast<std::uint32_t>(from);
+    // acq_rel: one side or the other has it, and what the AP did before is seen if it was the AP.
+    return arrival_of(cpu).compare_exchange_strong(expected, static_cast<std::uint32_t>(to), std::memory_order_acq_rel);
+}
+
 /// Closes the door for those that are not there; one that has just come through it is waited for.
 void give_up_missing(std::uint32_t count) noexcept {
     const clock::Deadline deadline(seconds(2));
-    for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
-        auto state = static_cast<std::uint32_t>(smp::ArrivalState::awaited);
-        // acq_rel: one side or the other has it, and what the AP did before is seen if it was the AP.
-        if (!arrival_of(cpu).compare_exchange_strong(state, static_cast<std::uint32_t>(smp::ArrivalState::given_up),
-                                                     std::memory_order_acq_rel) &&
-            state == static_cast<std::uint32_t>(smp::ArrivalState::arrived))
+    for (std::uint32_t cpu = 1; cpu < count; ++cpu)
+        if (!move(cpu, smp::ArrivalState::awaited, smp::ArrivalState::given_up) &&
+            arrival_of(cpu).load(std::memory_order_acquire) == static_cast<std::uint32_t>(smp::ArrivalState::arrived))
             while (!has_arrived(cpu) && !deadline.passed())
                 pause();
-    }
+}
+
+/// INIT is asynchronous, on metal and in emulators.
+void settle_init() noexcept {
+    const clock::Deadline settle(milliseconds(10));
+    while (!settle.passed())
+        pause();
+}
+
+/// Copies the start code to a page below 1 MiB and tells it where that is.
+void place_trampoline(std::byte* page, std::uint32_t base) noexcept {
+    __builtin_memcpy(page, trampoline_begin, static_cast<std::size_t>(trampoline_end - trampoline_begin));
+    put32(page, trampoline_page, base);
+    put32(page, trampoline_gdt_base, base + static_cast<std::uint32_t>(offset_of(trampoline_gdt)));
+    std::uint32_t far_offset = 0;
+    __builtin_memcpy(&far_offset, page + offset_of(trampoline_far_offset), sizeof far_offset);
+    put32(page, trampoline_far_offset, base + far_offset);
+    put32(page, trampoline_efer, EFER_LME | (has_nx() ? EFER_NXE : 0));
 }
 
 } // namespace
@@ -168,13 +189,18 @@ std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::
 
 void finish_boot_cpu() noexcept { descriptors::load_this_cpu(CpuId{0}, &boot_block, ist_stacks(CpuId{0})); }
 
-BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartMethod start) noexcept {
+BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartMethod start,
+                  std::uint32_t drop_starts) noexcept {
     BringUp result;
     result.found = count;
     const auto begin = clock::now();
+    // The negative control: what is sent to the last CPU goes nowhere.
+    const auto is_dropped = [&](std::uint32_t cpu) {
+        return cpu == count - 1 && drop_starts != 0 && drop_starts-- != 0;
+    };
     if (start != nullptr) {
         for (std::uint32_t cpu = 1; cpu < count; ++cpu)
-            if (!start(CpuId{cpu}, blocks[cpu]->apic_id))
+            if (!is_dropped(cpu) && !start(CpuId{cpu}, blocks[cpu]->apic_id))
                 log("smp: CPU %u could not be started by the hypervisor", cpu);
         (void)wait_for_all(count, seconds(5));
     } else if (count > 1 && trampoline_physical != 0) {
@@ -183,30 +209,36 @@ BringUp start_all(std::uint32_t count, std::uint64_t trampoline_physical, StartM
             return result;
         static constinit std::array<std::byte, kPageBytes> saved{};
         __builtin_memcpy(saved.data(), page, kPageBytes); // the page may be the firmware's: it gets its content back
-        __builtin_memcpy(page, trampoline_begin, static_cast<std::size_t>(trampoline_end - trampoline_begin));
-        const auto base = static_cast<std::uint32_t>(trampoline_physical);
-        put32(page, trampoline_page, base);
-        put32(page, trampoline_gdt_base, base + static_cast<std::uint32_t>(offset_of(trampoline_gdt)));
-        std::uint32_t far_offset = 0;
-        __builtin_memcpy(&far_offset, page + offset_of(trampoline_far_offset), sizeof far_offset);
-        put32(page, trampoline_far_offset, base + far_offset);
-        put32(page, trampoline_efer, EFER_LME | (has_nx() ? EFER_NXE : 0));
+        place_trampoline(page, static_cast<std::uint32_t>(trampoline_physical));
 
         const auto vector = static_cast<std::uint8_t>(trampoline_physical / kPageBytes);
+        const auto send_startup = [&](std::uint32_t cpu) {
+            if (!is_dropped(cpu))
+                lapic::send(blocks[cpu]->apic_id, lapic::Delivery::startup, vector);
+        };
         for (std::uint32_t cpu = 1; cpu < count; ++cpu)
             lapic::send(blocks[cpu]->apic_id, lapic::Delivery::init, 0);
-        const clock::Deadline settle(milliseconds(10)); // INIT is asynchronous, on metal and in emulators
-        while (!settle.passed())
-            pause();
+        settle_init();
         for (std::uint32_t cpu = 1; cpu < count; ++cpu)
-            lapic::send(blocks[cpu]->apic_id, lapic::Delivery::startup, vector);
+            send_startup(cpu);
+        // Then a SIPI alone: who is on the way ignores it.
         if (!wait_for_all(count, milliseconds(200 + 10 * count))) {
             for (std::uint32_t cpu = 1; cpu < count; ++cpu) {
                 if (has_arrived(cpu))
                     continue;
                 ++result.retried;
-                lapic::send(blocks[cpu]->apic_id, lapic::Delivery::startup, vector);
+                send_startup(cpu);
             }
+        }
+        // And all of it, for an INIT that was lost. It must not meet a CPU that has just arrived.
+        if (!wait_for_all(count, seconds(2))) {
+            for (std::uint32_t cpu = 1; cpu < count; ++cpu)
+                if (move(cpu, smp::ArrivalState::awaited, smp::ArrivalState::held))
+                    lapic::send(blocks[cpu]->apic_id, lapic::Delivery::init, 0);
+            settle_init();
+            for (std::uint32_t cpu = 1; cpu < count; ++cpu)
+                if (move(cpu, smp::ArrivalState::held, smp::ArrivalState::awaited))
+                    send_startup(cpu);
             (void)wait_for_all(count, seconds(3));
         }
         give_up_missing(count);
@@ -249,10 +281,8 @@ extern "C" void ap_entry(std::uint32_t cpu) noexcept {
     using namespace spinkick;
     using namespace spinkick::x86;
     const CpuId id{cpu};
-    auto awaited = static_cast<std::uint32_t>(smp::ArrivalState::awaited);
-    if (!arrival_of(cpu).compare_exchange_strong(awaited, static_cast<std::uint32_t>(smp::ArrivalState::arrived),
-                                                 std::memory_order_acq_rel))
-        for (;;) { // too late: nobody counts on this CPU any more
+    if (!move(cpu, smp::ArrivalState::awaited, smp::ArrivalState::arrived))
+        for (;;) { // nobody counts on this CPU any more, or an INIT will fetch it
             cli();
             hlt();
         }

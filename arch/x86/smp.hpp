@@ -28,14 +28,15 @@ static_assert(sizeof(ApEntry) == AP_ENTRY_BYTES && offsetof(ApEntry, apic_id) ==
               offsetof(ApEntry, cpu) == AP_ENTRY_CPU && offsetof(ApEntry, stack_top) == AP_ENTRY_STACK &&
               offsetof(ApEntry, arrived) == AP_ENTRY_ARRIVED);
 
-/// Whether an AP may still come. One that comes after it was given up parks: the run has begun without it.
-enum class ArrivalState : std::uint32_t { awaited, arrived, given_up };
+/// Whether an AP may still come. One that comes while it must not parks, until an INIT: when it was given up, the run
+/// has begun without it; while it is held, an INIT is on its way to it.
+enum class ArrivalState : std::uint32_t { awaited, arrived, held, given_up };
 
 /// What a bring-up came to.
 struct BringUp {
     std::uint32_t found = 1; ///< CPUs that the machine's tables offer, the boot CPU included
     std::uint32_t online = 1;
-    std::uint32_t retried = 0; ///< APs that came only after the second SIPI
+    std::uint32_t retried = 0; ///< APs that were started more than once
     std::uint32_t missing = 0; ///< APs that did not come
     Nanoseconds elapsed{};     ///< first INIT to last AP online
     std::array<ApicId, 8> missing_ids{};
@@ -61,8 +62,9 @@ void finish_boot_cpu() noexcept;
 using StartMethod = bool (*)(CpuId cpu, ApicId id) noexcept;
 
 /// Starts CPUs 1..count-1 and waits for them, bounded. `trampoline_page` is a free page below 1 MiB; 0 if there is
-/// none, then only `start` can work.
-[[nodiscard]] BringUp start_all(std::uint32_t count, std::uint64_t trampoline_page, StartMethod start) noexcept;
+/// none, then only `start` can work. `drop_starts` SIPIs, or calls, to the last CPU are left out, from the first on.
+[[nodiscard]] BringUp start_all(std::uint32_t count, std::uint64_t trampoline_page, StartMethod start,
+                                std::uint32_t drop_starts) noexcept;
 
 [[nodiscard]] std::uint32_t online_count() noexcept;
 /// CPUs that have a block, online or not.

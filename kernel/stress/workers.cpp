@@ -40,7 +40,7 @@ constinit Nanoseconds job_end{};
 constinit Nanoseconds body_end{};
 constinit std::atomic<bool> is_over{false};
 constinit Nanoseconds interval = seconds(10);
-constinit bool dumped = false;
+constinit bool struck = false; ///< the watchdog has found a stall in this job
 constinit CpuId first_stalled{};
 
 constinit std::uint32_t job_number = 0;
@@ -89,8 +89,8 @@ void watch() noexcept {
     }
     if (!stalled)
         return;
-    if (!dumped) {
-        dumped = true;
+    if (!struck) {
+        struck = true;
         first_stalled = worst;
         if (!current.stall_expected)
             dump_stall(why, worst);
@@ -118,7 +118,7 @@ Outcome run(const Job& job) noexcept {
     running.store(job.count, std::memory_order_relaxed); // start_work() publishes all of this
     completed.store(0, std::memory_order_relaxed);
     rescued.store(0, std::memory_order_relaxed);
-    dumped = false;
+    struck = false;
     const auto begin = clock::now();
     job_end = begin + job.deadline;
     body_end = begin + job.duration;
@@ -168,6 +168,7 @@ Outcome run(const Job& job) noexcept {
 
     outcome.completed = completed.load(std::memory_order_relaxed);
     outcome.rescued = rescued.load(std::memory_order_relaxed);
+    outcome.stalled = struck;
     outcome.first_stalled = first_stalled;
     return outcome;
 }

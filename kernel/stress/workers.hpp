@@ -36,8 +36,9 @@ struct Outcome {
     std::uint32_t started = 0;
     std::uint32_t completed = 0; ///< bodies that returned by themselves
     std::uint32_t rescued = 0;   ///< bodies that the watchdog ended
-    CpuId first_stalled{};       ///< valid if rescued > 0
-    [[nodiscard]] bool all_completed() const noexcept { return started == completed; }
+    bool stalled = false;        ///< the watchdog struck; who was asked by NMI may have gone on by that, and completed
+    CpuId first_stalled{};       ///< valid if stalled
+    [[nodiscard]] bool all_completed() const noexcept { return started == completed && !stalled; }
 };
 
 /// Runs the job and returns when no worker runs any more. Boot CPU only, task context.

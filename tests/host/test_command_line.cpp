@@ -68,7 +68,7 @@ TEST(CommandLine, ReadsEveryKey) {
               "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
               "wait_early=preempted "
               "stealing=entry kick_holder=off "
-              "kick=remrd pv=force watchdog_ms=2000 compact=1 "
+              "kick=remrd pv=force watchdog_ms=2000 drop_starts=2 compact=1 "
               "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
@@ -91,6 +91,7 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.kick, KickChoice::remrd);
     EXPECT_EQ(line.paravirt, ParavirtChoice::force);
     EXPECT_EQ(line.watchdog_ms, 2000u);
+    EXPECT_EQ(line.drop_starts, 2u);
     EXPECT_TRUE(line.compact);
     for (const auto& item : line.tests.items()) { // in the copy, not in the caller's text
         EXPECT_GE(item.data(), line.line);
@@ -183,7 +184,7 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
     EXPECT_EQ(error_of("colour=red"),
               "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus repeat spin_threshold "
               "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
-              "compact end marker");
+              "drop_starts compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

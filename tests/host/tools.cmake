@@ -20,7 +20,6 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp)
 target_link_libraries(test_report PRIVATE spinkick_report_core GTest::gtest GTest::gtest_main spinkick_warnings)
-target_precompile_headers(test_report PRIVATE <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
 gtest_discover_tests(test_report TEST_PREFIX host.report. PROPERTIES LABELS host TIMEOUT 300)
 
 add_test(NAME host.report.command_line

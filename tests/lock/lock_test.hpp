@@ -114,8 +114,8 @@ template <class L>
     const auto outcome = workers::run(job);
     if (outcome.all_completed())
         return true;
-    context.fail("stall: %u of %u workers had to be rescued, first CPU %u, lock word 0x%llx", outcome.rescued,
-                 outcome.started, raw(outcome.first_stalled),
+    context.fail("stall: CPU %u stood still, %u of %u workers had to be rescued, lock word 0x%llx",
+                 raw(outcome.first_stalled), outcome.rescued, outcome.started,
                  static_cast<unsigned long long>(lock_under_test<L>.word()));
     reset_lock<L>();
     return false;

@@ -154,8 +154,8 @@ template <class B>
     return true;
 }
 
-/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them had to be rescued, or if the kicks
-/// do not add up afterwards.
+/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them stood still, or if the kicks do
+/// not add up afterwards.
 template <class B>
 [[nodiscard]] bool run_workers(test::TestContext& context, std::uint32_t count, workers::Body body, void* argument,
                                const char* lost) noexcept {
@@ -172,7 +172,7 @@ template <class B>
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
         B::reset_cpu(machine::online_cpu(n));
     const auto* const cell = trial.cell.load(std::memory_order_relaxed);
-    context.fail("%s: CPU %u had to be rescued%s%s%s%s", lost, raw(outcome.first_stalled), cell == nullptr ? "" : "; ",
+    context.fail("%s: CPU %u stood still%s%s%s%s", lost, raw(outcome.first_stalled), cell == nullptr ? "" : "; ",
                  cell == nullptr ? "" : cell, *trial.transport == '\0' ? "" : "; by ", trial.transport);
     return false;
 }

@@ -20,6 +20,7 @@ platform_check() {
     need_qemu
     need_command xz xz-utils
     need_command dpkg-deb dpkg
+    [[ -z $host_kvm ]] || check_host_kvm
     have_all || die "${missing_things[*]} not found: $(install_line)"
 }
 
@@ -30,7 +31,8 @@ find_host_kernel() {
     */*)
         [[ -r $host_kernel ]] || die "--host-kernel $host_kernel: no such file"
         vmlinuz=$host_kernel
-        version=$(kernel_version "$vmlinuz")
+        version=$(kernel_banner "$vmlinuz")
+        version=${version%% *}
         modules=
         for place in "$(dirname "$vmlinuz")" "$(dirname "$vmlinuz")/.."; do
             [[ ! -d $place/lib/modules/$version ]] || modules=$place/lib/modules/$version
@@ -47,11 +49,11 @@ find_host_kernel() {
     modules=$(echo "$unpacked"/lib/modules/*)
 }
 
-# kernel_version BZIMAGE: the version that its header points to (offset 0x20e, relative to 0x200).
-kernel_version() {
+# kernel_banner BZIMAGE: what its header points to (offset 0x20e, relative to 0x200), the release first.
+kernel_banner() {
     local at
     at=$(od -An -tu2 -j 0x20e -N 2 "$1")
-    tail -c "+$((at + 0x201))" "$1" | head -c 128 | tr '\0' '\n' | sed -n '1s/ .*//p'
+    tail -c "+$((at + 0x201))" "$1" | head -c 256 | tr '\0' '\n' | sed -n 1p
 }
 
 # What the host needs beyond a bare kernel; each with the modules that it depends on.
@@ -64,7 +66,8 @@ readonly -a firmware=(bios-256k.bin bios-microvm.bin qboot.rom linuxboot_dma.bin
 add_module() {
     local folder=$1 name=$2 file target need
     [[ -z $(find "$folder" -name "*-${name//[-_]/[-_]}.ko") ]] || return 0
-    file=$(find "$modules/" -name "${name//[-_]/[-_]}.ko" -o -name "${name//[-_]/[-_]}.ko.xz" | head -n 1)
+    file=${kvm_modules:-/nowhere}/$name.ko
+    [[ -e $file ]] || file=$(find "$modules/" -name "${name//[-_]/[-_]}.ko" -o -name "${name//[-_]/[-_]}.ko.xz" | head -n 1)
     [[ -n $file ]] || return 0 # built into the kernel, or the host's init will say what it lacks
     target=$scratch/$name.ko
     case $file in
@@ -109,7 +112,7 @@ archive() { (cd "$1" && find . | "$busybox" cpio -o -H newc 2>/dev/null); }
 # the host would need 1.3 s to unpack it.
 prepare_host() {
     local key
-    key=$(stat -Lc '%n %s %Y' "$vmlinuz" ${modules:+"$modules"} "$busybox" "$(command -v qemu-system-x86_64)" |
+    key=$(stat -Lc '%n %s %Y' "$vmlinuz" ${modules:+"$modules"} ${kvm_modules:+"$kvm_modules"} "$busybox" "$(command -v qemu-system-x86_64)" |
         cat - "$platforms/nested-kvm.sh" "$platforms/nested-kvm-init.sh" | sha256sum | cut -c 1-16)
     host_archive=$cache/nested-kvm-$key.cpio
     if [[ -e $host_archive ]]; then
@@ -131,6 +134,7 @@ platform_prepare() {
     ((vms * (mem + 64) <= 8192)) || die "--vms $vms with --mem $mem: the guests have more than 8 GiB together"
     lock_cache
     find_host_kernel
+    [[ -z $host_kvm ]] || prepare_host_kvm
     unpack_package busybox-static
     busybox=$unpacked/bin/busybox
     host_initrd=$scratch/initrd

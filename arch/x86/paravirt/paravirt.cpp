@@ -32,7 +32,6 @@ struct Entry {
 };
 constinit std::array<Entry, kBackends> table{};
 constinit DefaultLock chosen{};
-constinit bool forced = false;
 
 // What CPUs found on their way up, for prove_and_choose() to judge and say.
 constinit HypercallResult xen_shared_page{};
@@ -194,7 +193,6 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept {
         entry_of(backend).probe.availability = Availability::usable;
         entry_of(backend).probe.fact.set("always");
     }
-    forced = options.paravirt == ParavirtChoice::force;
     entry_of(Backend::ipi).probe = probe_ipi(options);
     entry_of(Backend::kvm).probe = probe_kvm(hypervisors(), cpus, options);
     entry_of(Backend::xen).probe = probe_xen(hypervisors(), cpus, options);
@@ -253,7 +251,6 @@ void use_kick_transport(Backend backend, std::uint32_t n) noexcept {
         Kvm::kick_transport.store(entry.kvm_kicks[n], std::memory_order_relaxed);
 }
 
-bool is_forced() noexcept { return forced; }
 const DefaultLock& default_lock() noexcept { return chosen; }
 EventChannelCounts event_channel_counts() noexcept { return {Xen::polls(), Xen::sends()}; }
 

@@ -33,8 +33,6 @@ void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;
 /// Kicks by way `n` of kick_transports() from now on; the first is what boot chose. May be called while locks are in
 /// use: every way ends a sleep, whichever it began under. An `n` that does not exist changes nothing.
 void use_kick_transport(test::Backend backend, std::uint32_t n) noexcept;
-/// pv=force: the user wants the paravirtual back ends, so a kick that does not work is a failure and no reason to skip.
-[[nodiscard]] bool is_forced() noexcept;
 [[nodiscard]] const DefaultLock& default_lock() noexcept;
 /// Polls and sends that the Xen back end has made, over all CPUs.
 struct EventChannelCounts {

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# host_kvm_test.sh PRESET OUT TIMES: a KVM with a fault is a FAIL of the tests whose claim the fault breaks, each time; the same
+# sources without a fault are a PASS, each time. One line per boot; every boot's results stay in OUT.
+set -u -o pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+preset=$1 out=$2 times=$3
+wrong=0
+
+# boots VARIANT EXIT REGEX: what a run must end with, and what its TAP must say.
+boots() {
+    local variant=$1 expected=$2 regex=$3 n code dir right=0
+    for ((n = 1; n <= times; n++)); do
+        dir=$out/$variant-$n
+        code=0
+        "$root"/run-qemu.sh --on nested-kvm --smp 4 --host-kvm "$variant" --preset "$preset" --out "$dir" --timeout 180 \
+            --append "tests=paravirt.* watchdog_ms=3000" >"$dir.log" 2>&1 || code=$?
+        if [[ $code == "$expected" ]] && grep -Eq "$regex" "$dir/results.tap"; then
+            right=$((right + 1))
+        else
+            echo "$variant, boot $n: exit code $code, expected $expected and $regex; see $dir.log"
+        fi
+    done
+    echo "$variant: $right of $times"
+    ((right == times)) || wrong=1
+}
+
+mkdir -p "$out"
+boots kick-dropped 1 '^not ok [0-9]+ paravirt\.(kick_wakes_halted|kick_before_halt_is_kept|two_kicks_wake_once)/kvm'
+boots kick-sticks 1 '^not ok [0-9]+ paravirt\.(two_kicks_wake_once|offered_kick_works|kick_of_running_harms_nobody)/kvm'
+boots ipi-lost 1 '^not ok [0-9]+ paravirt\.[a-z_]+/ipi'
+boots stock 0 '^ok [0-9]+ paravirt\.kick_wakes_halted/kvm'
+exit "$wrong"
