@@ -38,7 +38,7 @@ struct alignas(64) PerCpu {
     std::uint32_t nmi_depth = 0;             ///< above 0: in NMI context
     std::uint32_t interrupt_depth = 0;       ///< above 0: in an interrupt handler
     bool console_held = false;               ///< this CPU writes a console line: it must not be thrown out now
-    std::uint64_t interrupts = 0;            ///< interrupts taken
+    std::uint64_t interrupts = 0;            ///< interrupts taken, NMIs too
     std::uint64_t stray_interrupts = 0;      ///< interrupts of a vector without handler
     RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
     std::uint64_t nmis_in_shadow = 0;        ///< NMIs that came between STI and HLT; allowed, and stepped over

@@ -142,6 +142,9 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
 void handle_nmi(TrapFrame& frame) noexcept {
     auto& block = percpu();
     ++block.nmi_depth;
+    // Ends a sleep like any other interrupt, and is a reason for it. One instruction, here and below: this NMI may be
+    // in the middle of that.
+    percpu_add(offsetof(PerCpu, interrupts), 1);
     // In the shadow of STI an NMI may let the waking interrupt in before HLT: then nobody would end that halt.
     if (frame.rip == reinterpret_cast<std::uint64_t>(sti_hlt_at_hlt)) {
         frame.rip += 1; // HLT is one byte
@@ -178,7 +181,7 @@ extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
         die_with_frame(*frame, reason.view());
     }
     auto& block = percpu();
-    ++block.interrupts;
+    percpu_add(offsetof(PerCpu, interrupts), 1);
     // A hypervisor that forgets the shadow of STI between an exit and the next entry lets the waking interrupt in
     // before HLT, and the halt would never end. It is counted and reported; the wait goes on as if HLT had ended.
     if (frame->rip == reinterpret_cast<std::uint64_t>(sti_hlt_at_hlt)) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // One vCPU that sleeps and one that kicks it, round by round: the frame of the kick tests. They test a back end and
-// with it the hypervisor; no lock is involved.
+// with it the hypervisor; no lock is involved. At the end of each the kicks are accounted for
+// (kernel/sync/kick_tokens.hpp), so that one that was lost or invented is found by whichever test it struck.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstdint>
 
 #include "arch/x86/paravirt/backends.hpp"
+#include "arch/x86/paravirt/paravirt.hpp"
 #include "kernel/clock.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/stress/workers.hpp"
@@ -24,9 +26,11 @@ inline constexpr std::uint32_t kLeastRounds = 16;
 inline constexpr std::uint32_t kMostRounds = 2000;
 inline constexpr Nanoseconds kTime = milliseconds(200);
 
-/// The first CPU of the workers: the boot CPU stays out of it where two others are left, since its timer is the
+/// The first CPU of `count` workers: the boot CPU stays out of it where enough others are left, since its timer is the
 /// watchdog's.
-[[nodiscard]] inline std::uint32_t first_cpu() noexcept { return workers::available(1) >= 2 ? 1 : 0; }
+[[nodiscard]] inline std::uint32_t first_cpu(std::uint32_t count = 2) noexcept {
+    return workers::available(1) >= count ? 1 : 0;
+}
 
 /// xorshift64: the same choices for the same seed.
 class Random {
@@ -71,13 +75,16 @@ inline void spin_for(Nanoseconds span) noexcept {
 /// Decides on the kicker's side whether another round follows.
 class Rounds {
   public:
-    Rounds() noexcept : deadline_(kTime) {}
+    explicit Rounds(Nanoseconds time = kTime, std::uint32_t least = kLeastRounds,
+                    std::uint32_t most = kMostRounds) noexcept
+        : deadline_(time), least_(least), most_(most) {}
     [[nodiscard]] bool is_last(std::uint32_t round) const noexcept {
-        return round >= kMostRounds || (round >= kLeastRounds && deadline_.passed());
+        return round >= most_ || (round >= least_ && deadline_.passed());
     }
 
   private:
     clock::Deadline deadline_;
+    std::uint32_t least_, most_;
 };
 
 /// Sum over all CPUs.
@@ -88,7 +95,67 @@ class Rounds {
     return sum;
 }
 
-/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them stood still.
+/// What is being tried at the moment, for a verdict: the cell of a test's matrix, and how kicks travel. Static texts.
+struct Trial {
+    std::atomic<const char*> cell{nullptr};
+    const char* transport = "";
+};
+inline constinit Trial trial{};
+
+/// Names the cell in the verdict of a stall, and in its dump for the calling CPU.
+inline void begin_cell(const char* name) noexcept {
+    trial.cell.store(name, std::memory_order_relaxed); // a text that is constant; read after the workers have ended
+    workers::note(name);
+}
+
+/// The terms of the token identity, over all CPUs, since boot.
+struct Account {
+    std::uint64_t sent, ended, kept, merged, interrupted, without_token, unspent;
+};
+template <class B>
+[[nodiscard]] Account account() noexcept {
+    using enum sync::LockEvent;
+    return {total(kick_stats),
+            total(token_ended),
+            total(token_kept),
+            total(token_merged),
+            total(token_interrupted),
+            total(wake_without_token),
+            sync::KickTokens<B>::unspent()};
+}
+
+/// False, and a verdict in `context`, if the kicks since `before` do not add up:
+///   sent = ended + kept + merged + unspent, and
+///   sleeps that ended without reason <= tokens taken by a wait that their own kick did not end.
+template <class B>
+[[nodiscard]] bool adds_up(test::TestContext& context, const Account& before) noexcept {
+    const auto after = account<B>();
+    const auto sent = after.sent - before.sent;
+    const auto ended = after.ended - before.ended;
+    const auto kept = after.kept - before.kept;
+    const auto merged = after.merged - before.merged;
+    const auto interrupted = after.interrupted - before.interrupted;
+    const auto without = after.without_token - before.without_token;
+    const auto unspent = after.unspent - before.unspent; // may wrap: an earlier test's leftovers were taken
+    if (sent != ended + kept + merged + unspent) {
+        context.fail("%llu kicks sent, but %llu ended + %llu kept + %llu merged + %lld unspent",
+                     static_cast<unsigned long long>(sent), static_cast<unsigned long long>(ended),
+                     static_cast<unsigned long long>(kept), static_cast<unsigned long long>(merged),
+                     static_cast<long long>(unspent));
+        return false;
+    }
+    // A kick is remembered as a flag of its vCPU: one may be left over there from what ran before.
+    const auto reasons = kept + merged + interrupted + machine::cpu_count();
+    if (without > reasons) {
+        context.fail("%llu sleeps ended without a token or an interrupt, at most %llu have a reason",
+                     static_cast<unsigned long long>(without), static_cast<unsigned long long>(reasons));
+        return false;
+    }
+    return true;
+}
+
+/// Runs `body` on `count` workers. False, and a verdict in `context`, if one of them stood still, or if the kicks do
+/// not add up afterwards.
 template <class B>
 [[nodiscard]] bool run_workers(test::TestContext& context, std::uint32_t count, workers::Body body, void* argument,
                                const char* lost) noexcept {
@@ -96,14 +163,34 @@ template <class B>
     job.body = body;
     job.argument = argument;
     job.count = count;
-    job.first = first_cpu();
+    job.first = first_cpu(count);
+    trial.cell.store(nullptr, std::memory_order_relaxed); // the workers have not begun
+    const auto before = account<B>();
     const auto outcome = workers::run(job);
     if (outcome.all_completed())
-        return true;
+        return adds_up<B>(context, before);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
         B::reset_cpu(machine::online_cpu(n));
-    context.fail("%s: CPU %u stood still", lost, raw(outcome.first_stalled));
+    const auto* const cell = trial.cell.load(std::memory_order_relaxed);
+    context.fail("%s: CPU %u stood still%s%s%s%s", lost, raw(outcome.first_stalled), cell == nullptr ? "" : "; ",
+                 cell == nullptr ? "" : cell, *trial.transport == '\0' ? "" : "; by ", trial.transport);
     return false;
+}
+
+/// Runs `claim` once by each way in which the back end can kick, until it says false. True if it never did. On the boot
+/// CPU, while nothing runs.
+template <class B, class Claim>
+[[nodiscard]] bool by_each_transport(Claim claim) noexcept {
+    constexpr auto kBackend = paravirt::need_of<B>();
+    bool holds = true;
+    for (std::uint32_t n = 0; holds && n < paravirt::kick_transports(kBackend); ++n) {
+        paravirt::use_kick_transport(kBackend, n);
+        trial.transport = paravirt::kick_transport(kBackend).data(); // ends with a NUL: a literal
+        holds = claim();
+    }
+    paravirt::use_kick_transport(kBackend, 0);
+    trial.transport = "";
+    return holds;
 }
 
 /// The test of one claim on every sleeping back end.

@@ -32,6 +32,7 @@ inline constexpr std::int64_t KVM_ENOSYS = 1000;
 inline constexpr x86::Msr MSR_KVM_WALL_CLOCK_NEW{0x4b564d00};  ///< CLOCKSOURCE2: physical address
 inline constexpr x86::Msr MSR_KVM_SYSTEM_TIME_NEW{0x4b564d01}; ///< CLOCKSOURCE2: physical address | enable
 inline constexpr x86::Msr MSR_KVM_STEAL_TIME{0x4b564d03};      ///< STEAL_TIME: physical address, 64-aligned | enable
+inline constexpr x86::Msr MSR_KVM_PV_EOI_EN{0x4b564d04};       ///< PV_EOI: physical address, 4-aligned | enable
 inline constexpr x86::Msr MSR_KVM_POLL_CONTROL{0x4b564d05};    ///< POLL_CONTROL: bit 0, the host may halt-poll
 inline constexpr std::uint64_t kEnable = 1;
 

@@ -135,9 +135,11 @@ void Xen::send(CpuId cpu) noexcept {
 
 void Xen::yield_to(CpuId) noexcept { (void)xen_hypercall(Hypercall::sched_op, xen_abi::SCHEDOP_yield); }
 
-const volatile xen_abi::vcpu_info* Xen::info_of(CpuId cpu) noexcept {
+volatile xen_abi::vcpu_info* Xen::info_of(CpuId cpu) noexcept {
     return slots_[index(cpu)].registered.load(std::memory_order_acquire) ? &vcpu_infos[index(cpu)].info : nullptr;
 }
+
+xen_abi::shared_info& Xen::event_page() noexcept { return shared(); }
 
 bool Xen::is_pending(CpuId cpu) noexcept {
     const auto port = port_of(cpu);

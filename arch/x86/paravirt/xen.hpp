@@ -63,10 +63,14 @@ struct Xen : Native {
         auto end = sync::WaitEnd::not_slept;
         if (!done() && !kicked) {
             const auto before = x86::percpu().interrupts;
+            // A kick since the look, or one that a nested wait has left here for the wait around it: the poll comes
+            // back at once, and is no sleep.
+            const bool signalled = is_pending(this_cpu());
             poll(slot);
             if (outermost)
                 (void)clear_pending(slot);
-            end = interrupted_since(before) ? sync::WaitEnd::interrupted : sync::WaitEnd::slept;
+            if (!signalled)
+                end = interrupted_since(before) ? sync::WaitEnd::interrupted : sync::WaitEnd::slept;
         }
         --slot.depth;
         sync::KickTokens<Xen>::wait_returned(end);
@@ -88,7 +92,9 @@ struct Xen : Native {
     static void reset_cpu(CpuId cpu) noexcept { slots_[index(cpu)].depth = 0; }
 
     /// The vcpu_info of a CPU; nullptr if it is not registered.
-    [[nodiscard]] static const volatile xen_abi::vcpu_info* info_of(CpuId cpu) noexcept;
+    [[nodiscard]] static volatile xen_abi::vcpu_info* info_of(CpuId cpu) noexcept;
+    /// The page that all vCPUs share with Xen: pending and mask bits of all ports.
+    [[nodiscard]] static xen_abi::shared_info& event_page() noexcept;
     /// The port of a CPU, 0 for none.
     [[nodiscard]] static std::uint32_t port_of(CpuId cpu) noexcept {
         return slots_[index(cpu)].port.load(std::memory_order_acquire); // what comes with a port is ready

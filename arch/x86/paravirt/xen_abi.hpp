@@ -33,6 +33,12 @@ enum class Hypercall : std::uint64_t {
 
 inline constexpr std::uint16_t DOMID_SELF = 0x7ff0;
 
+// Negative results.
+inline constexpr std::int64_t XEN_ENOENT = 2;
+inline constexpr std::int64_t XEN_EFAULT = 14;
+inline constexpr std::int64_t XEN_EINVAL = 22;
+inline constexpr std::int64_t XEN_ENOSYS = 38;
+
 // console_io(command, count, pointer)
 inline constexpr std::uint64_t CONSOLEIO_write = 0;
 
@@ -146,10 +152,33 @@ static_assert(std::is_standard_layout_v<sched_poll> && sizeof(sched_poll) == 24)
 static_assert(offsetof(sched_poll, nr_ports) == 8 && offsetof(sched_poll, timeout) == 16);
 
 // event_channel_op(command, pointer)
+inline constexpr std::uint64_t EVTCHNOP_bind_interdomain = 0;
 inline constexpr std::uint64_t EVTCHNOP_bind_virq = 1;
 inline constexpr std::uint64_t EVTCHNOP_close = 3;
 inline constexpr std::uint64_t EVTCHNOP_send = 4;
+inline constexpr std::uint64_t EVTCHNOP_alloc_unbound = 6;
 inline constexpr std::uint64_t EVTCHNOP_bind_ipi = 7;
+inline constexpr std::uint64_t EVTCHNOP_bind_vcpu = 8;
+inline constexpr std::uint64_t EVTCHNOP_unmask = 9;
+
+struct evtchn_bind_interdomain {
+    std::uint16_t remote_dom;
+    std::uint16_t pad;
+    std::uint32_t remote_port;
+    std::uint32_t local_port; ///< out
+};
+static_assert(sizeof(evtchn_bind_interdomain) == 12 && offsetof(evtchn_bind_interdomain, remote_port) == 4);
+struct evtchn_alloc_unbound {
+    std::uint16_t dom;
+    std::uint16_t remote_dom;
+    std::uint32_t port; ///< out
+};
+static_assert(sizeof(evtchn_alloc_unbound) == 8);
+struct evtchn_bind_vcpu {
+    std::uint32_t port;
+    std::uint32_t vcpu;
+};
+static_assert(sizeof(evtchn_bind_vcpu) == 8);
 
 struct evtchn_bind_ipi {
     std::uint32_t vcpu;

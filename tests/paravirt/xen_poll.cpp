@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// paravirt: SCHEDOP_poll in all its corners: a port of the polling vCPU, one of another vCPU, and one above 63, masked
+// or not; pending before the poll, sent to during it, or not at all; beside another port of the vCPU that is pending,
+// masked or not; with interrupts on and off. A poll ends by its port, whatever the rest is, and does not clear the
+// pending bit; it lasts its time out if nobody sends. Every poll has a time limit of its own, so a hypervisor that
+// forgets one of the corners (KVM's own poll did two) shows as a named cell and not as a hang.
+#include "tests/paravirt/event_ports.hpp"
+#include "tests/paravirt/pair.hpp"
+
+namespace spinkick::paravirt_tests {
+namespace {
+
+using B = paravirt::Xen;
+using namespace event_ports;
+
+constexpr std::array kPorts = {"own port", "other vCPU's port", "own port above 63"};
+constexpr std::array kMasks = {"masked", "unmasked"};
+enum When : std::uint32_t { before, during, never };
+constexpr std::array kWhens = {"sent to before", "sent to during", "never sent to"};
+constexpr std::array kOthers = {"no other pending", "another pending, masked", "another pending, unmasked"};
+constexpr std::array kModes = {"IF=1", "IF=0"};
+
+constexpr std::uint32_t kCells = kPorts.size() * kMasks.size() * kWhens.size() * kOthers.size() * kModes.size();
+
+/// One place of the matrix, numbered.
+struct Cell {
+    std::uint32_t port, mask, when, other, mode;
+    static constexpr Cell at(std::uint32_t number) noexcept {
+        const auto digit = [&number](std::size_t base) {
+            const auto value = number % static_cast<std::uint32_t>(base);
+            number /= static_cast<std::uint32_t>(base);
+            return value;
+        };
+        Cell cell{};
+        cell.mode = digit(kModes.size());
+        cell.when = digit(kWhens.size());
+        cell.mask = digit(kMasks.size());
+        cell.other = digit(kOthers.size());
+        cell.port = digit(kPorts.size());
+        return cell;
+    }
+};
+
+constexpr std::uint32_t kAttempts = 3;              ///< a cell that fails once was hit by something else
+constexpr Nanoseconds kForSend = milliseconds(500); ///< limit of a poll that a send ends
+constexpr Nanoseconds kQuiet = microseconds(500);   ///< of one that nothing ends
+constexpr Nanoseconds kBudget = seconds(1);         ///< for all cells; an idle host needs a tenth of it
+constexpr std::uint32_t kMostLate = 100;            ///< times the limit: the rest would be as late
+constexpr std::uint32_t kHighPort = 64;
+constexpr std::uint32_t kMostSpare = 2 * kHighPort;
+
+struct Shared {
+    Turn ready, sent;
+    std::atomic<std::uint32_t> cell{0};
+    std::atomic<bool> over{false};
+    std::array<std::uint32_t, kPorts.size()> ports{};
+    std::uint32_t other = kNoPort;
+    std::uint32_t spare[kMostSpare]{}; ///< bound on the way to a high port
+    std::uint32_t spares = 0;
+    std::uint64_t seed = 0;
+    const char* failure = nullptr; ///< of `cell`
+    Nanoseconds deadline{};        ///< of the poll that is under way
+    Nanoseconds lasted{};          ///< the last poll
+    Nanoseconds latest{};          ///< the longest poll of those that nobody sent to
+    std::uint32_t tried = 0;
+};
+constinit Shared shared{};
+
+/// Everything as if no port had ever been sent to.
+void clean(std::uint32_t port) noexcept {
+    for (const auto one : {port, shared.other}) {
+        set_masked(one, true);
+        clear_pending(one);
+    }
+    if (x86::xen_pv::is_active())
+        return; // its own handler clears what belongs to the vCPU
+    for (const auto worker : {kKicker, kSleeper}) {
+        const auto cpu = workers::cpu_of(worker, first_cpu());
+        (void)take_upcall_flag(cpu);
+        (void)take_selector(cpu);
+    }
+}
+
+/// What went wrong; nullptr for nothing.
+const char* try_cell(const Cell& cell, std::uint32_t round) noexcept {
+    const auto port = shared.ports[cell.port];
+    const auto state = B::disable_interrupts();
+    clean(port);
+    set_masked(port, cell.mask == 0);
+    if (cell.other != 0) {
+        set_masked(shared.other, cell.other == 1);
+        (void)send(shared.other);
+    }
+    if (cell.mode == 0)
+        B::restore_interrupts({.enabled = true});
+    shared.ready.set(round);
+    if (cell.when == before)
+        shared.sent.await(round);
+    const auto limit = cell.when == never ? kQuiet : kForSend;
+    const auto begin = system_time();
+    shared.deadline = begin + limit;
+    const auto result = poll(port, shared.deadline);
+    const auto lasted = system_time() - begin;
+    shared.lasted = lasted;
+    if (cell.when == never && lasted > shared.latest)
+        shared.latest = lasted;
+    const bool was_pending = is_pending(port);
+    shared.sent.await(round);
+    B::restore_interrupts(state);
+    clean(port);
+    if (result != 0)
+        return "the call returns an error";
+    if (cell.when == never)
+        return lasted.value * 10 < limit.value * 8 ? "ends for no reason" : nullptr;
+    if (!was_pending)
+        return lasted < limit ? "the pending bit is cleared" : "the send is lost";
+    return lasted < limit ? nullptr : "does not end by its port";
+}
+
+void poller() noexcept {
+    std::uint32_t round = 0;
+    const clock::Deadline budget(kBudget);
+    // Those that wait their time out come last: on a host that is late with its timers they take all of the budget.
+    for (const bool waits : {false, true})
+        for (std::uint32_t number = 0; number < kCells && shared.failure == nullptr && !budget.passed(); ++number) {
+            const auto cell = Cell::at(number);
+            if ((cell.when == never) != waits)
+                continue;
+            if (shared.latest.value > kMostLate * kQuiet.value)
+                break;
+            shared.cell.store(number, std::memory_order_relaxed); // published by `ready`
+            for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+                ++round;
+                shared.failure = try_cell(cell, round);
+                workers::progress();
+                if (shared.failure == nullptr)
+                    break;
+            }
+            ++shared.tried;
+        }
+    shared.over.store(true, std::memory_order_relaxed); // published by `ready`
+    shared.ready.set(round + 1);
+}
+
+void sender() noexcept {
+    Random random(shared.seed);
+    for (std::uint32_t round = 1;; ++round) {
+        shared.ready.await(round);
+        if (shared.over.load(std::memory_order_relaxed))
+            return;
+        const auto cell = Cell::at(shared.cell.load(std::memory_order_relaxed));
+        if (cell.when == during)
+            spin_for(microseconds(20 + random.below(100)));
+        if (cell.when != never)
+            (void)send(shared.ports[cell.port]);
+        shared.sent.set(round);
+        workers::progress();
+    }
+}
+
+/// Ports that only this test uses; false if Xen does not give them.
+bool bind_ports() noexcept {
+    const auto poller_cpu = workers::cpu_of(kSleeper, first_cpu());
+    shared.ports[0] = bind_ipi(poller_cpu);
+    shared.ports[1] = bind_ipi(workers::cpu_of(kKicker, first_cpu()));
+    shared.other = bind_ipi(poller_cpu);
+    shared.ports[2] = kNoPort;
+    shared.spares = 0;
+    while (shared.ports[2] == kNoPort && shared.spares < kMostSpare) {
+        const auto port = bind_ipi(poller_cpu);
+        if (port == kNoPort)
+            return false;
+        if (port >= kHighPort)
+            shared.ports[2] = port;
+        else
+            shared.spare[shared.spares++] = port;
+    }
+    return shared.ports[0] != kNoPort && shared.ports[1] != kNoPort && shared.ports[2] != kNoPort &&
+           shared.other != kNoPort;
+}
+
+void close_ports() noexcept {
+    for (const auto port : shared.ports)
+        close(port);
+    close(shared.other);
+    for (std::uint32_t i = 0; i < shared.spares; ++i)
+        close(shared.spare[i]);
+}
+
+void run(test::TestContext& context) {
+    shared.ready.reset(), shared.sent.reset();
+    shared.over.store(false, std::memory_order_relaxed);
+    shared.seed = context.seed();
+    shared.failure = nullptr;
+    shared.tried = 0;
+    shared.latest = {};
+    if (!bind_ports()) {
+        close_ports();
+        return context.error("EVTCHNOP_bind_ipi does not give %u ports", kHighPort);
+    }
+    const auto body = [](std::uint32_t worker, void*) { worker == kKicker ? sender() : poller(); };
+    workers::Job job;
+    job.body = body;
+    job.count = 2;
+    job.first = first_cpu();
+    const bool ended = workers::run(job).all_completed(); // no kick: there is nothing to add up
+    close_ports();
+    const auto cell = Cell::at(shared.cell.load(std::memory_order_relaxed));
+    if (!ended)
+        return context.fail("poll of %s, %s, %s, %s, %s: lasts, %llu us beyond its time out", kPorts[cell.port],
+                            kMasks[cell.mask], kWhens[cell.when], kOthers[cell.other], kModes[cell.mode],
+                            static_cast<unsigned long long>((system_time() - shared.deadline).value / 1000));
+    if (shared.failure == nullptr && shared.tried < kCells)
+        return context.skip("%u of %u cells in at most %llu ms; the longest poll with a time out of %llu us: %llu us",
+                            shared.tried, kCells, static_cast<unsigned long long>(kBudget.value / 1'000'000),
+                            static_cast<unsigned long long>(kQuiet.value / 1000),
+                            static_cast<unsigned long long>(shared.latest.value / 1000));
+    if (shared.failure == nullptr)
+        return context.pass();
+    context.fail("poll of %s, %s, %s, %s, %s: %s, three times, last after %llu us", kPorts[cell.port],
+                 kMasks[cell.mask], kWhens[cell.when], kOthers[cell.other], kModes[cell.mode], shared.failure,
+                 static_cast<unsigned long long>(shared.lasted.value / 1000));
+}
+
+constexpr std::array kTests = {
+    test::Test{.name = "paravirt.poll_ends_by_its_port",
+               .backend = B::kName,
+               .claim = "SCHEDOP_poll ends when its port is sent to, whoever owns or masks it, and not before",
+               .min_cpus = 2,
+               .needs = test::Backend::xen,
+               .run = run}};
+constinit const test::TestGroup xen_poll_group{kTests};
+
+} // namespace
+
+SPINKICK_REGISTER_TESTS(xen_poll_group);
+
+} // namespace spinkick::paravirt_tests
