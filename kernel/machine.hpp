@@ -104,6 +104,7 @@ struct CpuState {
     bool answered = false;
     std::uint64_t instruction = 0;
     bool halted = false; ///< the instruction before is a HLT, or a hypercall: nothing else that is called stands still
+    bool in_hypercall = false; ///< halted, by the latter
     bool interrupts_on = false;
     std::uint64_t in_service = 0, requested = 0, tpr = 0;
 };

@@ -57,15 +57,17 @@ bool in_text(std::uint64_t address) noexcept {
            address < reinterpret_cast<std::uint64_t>(text_end);
 }
 
-/// HLT, VMCALL, VMMCALL or SYSCALL stand right before `rip`.
-bool is_behind_sleep(std::uint64_t rip) noexcept {
+bool is_behind_hlt(std::uint64_t rip) noexcept {
+    return in_text(rip - 1) && *reinterpret_cast<const std::uint8_t*>(rip - 1) == 0xf4;
+}
+
+/// VMCALL, VMMCALL or SYSCALL stand right before `rip`.
+bool is_behind_hypercall(std::uint64_t rip) noexcept {
     if (!in_text(rip - 3))
         return false;
     const auto* end = reinterpret_cast<const std::uint8_t*>(rip);
-    const bool hlt = end[-1] == 0xf4;
-    const bool hypercall = end[-3] == 0x0f && end[-2] == 0x01 && (end[-1] == 0xc1 || end[-1] == 0xd9);
-    const bool syscall = end[-2] == 0x0f && end[-1] == 0x05;
-    return hlt || hypercall || syscall;
+    const bool vmcall = end[-3] == 0x0f && end[-2] == 0x01 && (end[-1] == 0xc1 || end[-1] == 0xd9);
+    return vmcall || (end[-2] == 0x0f && end[-1] == 0x05);
 }
 
 void print_backtrace(std::uint64_t rip, std::uint64_t rbp) noexcept {
@@ -305,7 +307,8 @@ CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
     state.in_service = snapshot.in_service;
     state.requested = snapshot.requested;
     state.tpr = snapshot.tpr;
-    state.halted = is_behind_sleep(snapshot.rip);
+    state.in_hypercall = is_behind_hypercall(snapshot.rip);
+    state.halted = state.in_hypercall || is_behind_hlt(snapshot.rip);
     return state;
 }
 

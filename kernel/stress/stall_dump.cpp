@@ -33,7 +33,9 @@ machine::CpuState ask(CpuId cpu, StalledCpu* facts) noexcept {
         constexpr unsigned kClassShift = 4; // an interrupt is taken if its class is above that of the TPR
         facts->answered = state.answered;
         facts->halted = state.halted;
-        facts->interrupt_requested = state.interrupts_on && state.requested >> kClassShift > state.tpr >> kClassShift;
+        // An interrupt does not end every hypercall that waits.
+        facts->interrupt_requested =
+            !state.in_hypercall && state.interrupts_on && state.requested >> kClassShift > state.tpr >> kClassShift;
     }
     return state;
 }

@@ -74,8 +74,8 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
         if (!cpu.halted) {
             ++running;
             spinning = &cpu;
-            // Half of the time is more than a fair share of any host that can be waited for.
-            if (cpu.stolen.value > cpu.silent_for.value / 2) {
+            // A quarter is a fair share on a host with four times more vCPUs than CPUs.
+            if (cpu.stolen.value > cpu.silent_for.value / 4 * 3) {
                 ++robbed_count;
                 robbed = &cpu;
             }

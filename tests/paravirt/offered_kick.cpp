@@ -2,8 +2,8 @@
 //
 // paravirt: the kick that a hypervisor offers works. The proof was made at boot (arch/x86/paravirt/kick_proof.hpp);
 // here it becomes a verdict. One way of several may be known not to work (a host without hypercalls, whose remote-read
-// IPI does): that is a line at boot. Where a service is offered and none of its ways works, the hypervisor is wrong; the
-// other tests of that back end skip with the fact, and this one fails with it.
+// IPI does): that is a line at boot. Where a service is offered and none of its ways works, the hypervisor is wrong;
+// the other tests of that back end skip with the fact, and this one fails with it.
 #include <array>
 
 #include "arch/x86/paravirt/backends.hpp"

@@ -45,7 +45,7 @@ struct Cell {
 constexpr std::uint32_t kAttempts = 3;              ///< a cell that fails once was hit by something else
 constexpr Nanoseconds kForSend = milliseconds(500); ///< limit of a poll that a send ends
 constexpr Nanoseconds kQuiet = microseconds(500);   ///< of one that nothing ends
-constexpr Nanoseconds kBudget = seconds(1);         ///< for all cells; an idle host needs a tenth of it
+constexpr Nanoseconds kBudget = milliseconds(500);  ///< for all cells; an idle host needs a fifth of it
 constexpr std::uint32_t kMostLate = 100;            ///< times the limit: the rest would be as late
 constexpr std::uint32_t kHighPort = 64;
 constexpr std::uint32_t kMostSpare = 2 * kHighPort;
