@@ -100,6 +100,10 @@ run_guest() {
         if [ -e "$ended" ]; then
             ending=$(cat "$ended")
         fi
+        # Only where silence is known to be a fault of the machine below is it one, and another start allowed.
+        if [ "$ending" = silent ] && [ "$attempts" = 1 ]; then
+            ending=timeout
+        fi
         [ "$ending" = silent ] || break
         tell "vm $guest silent $attempt"
     done

@@ -24,6 +24,8 @@ timeout 30 xen-init-dom0 >/run/init-dom0 2>&1 || refuse "xen-init-dom0: $(tail -
 
 attempts=1
 silence_s=60
+# GRUB reads a CD before the image can say anything.
+grep -q '^boot' /guests/[0-9]* && silence_s=180
 
 # start_guest K PORT: its configuration is /guests/K. xl -F stays until the domain has ended.
 start_guest() {

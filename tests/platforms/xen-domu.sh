@@ -12,7 +12,7 @@ source "$platforms/xen.sh"
 # From power-on to dom0's first word: 9 s on an idle machine.
 readonly host_boot_s=150
 # For a guest that says nothing; xl starts one after the other.
-readonly silent_guest_s=90
+readonly silent_guest_s=210
 
 readonly dom0_mib=640
 
