@@ -29,7 +29,8 @@ platform_defaults() {
     default_smp=4 default_mem=64 default_machine=q35 default_timeout=120
     # For -monitor see xen.sh; with SMAP or SMEP Debian's kernel dies as a PV dom0 under TCG, in its own test of INT3.
     default_cpu=EPYC,+svm,+npt,-monitor,-smap,-smep
-    platform_words=(compact=1 duration_ms=20)
+    # Several domains share the CPUs, in slices of 30 ms: in 20 ms a worker may not run at all.
+    platform_words=(compact=1 duration_ms=100)
     timing=emulated
 }
 
