@@ -34,10 +34,14 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
                        nested-kvm   Linux's KVM inside emulated SVM: needs no hardware virtualisation
                        xen-pvh      Xen inside emulated SVM, the image as its PVH dom0
                        xen-pv       the same as its PV dom0
+                       xen-domu-pvh, xen-domu-pv, xen-domu-hvm
+                                    the same Xen, the image as an ordinary guest that xl starts in a Linux dom0
+                                    (hvm: from a GRUB CD)
   --smp N[,TOPOLOGY]   vCPUs (default 4), as QEMU's -smp
   --pcpus N            CPUs under them: those of the emulated host (default 2), or of this one (default all)
   --cpu MODEL          QEMU's CPU model       --mem MIB         memory (default 256)
-  --machine M          q35, pc or microvm     --vms N           guests at once (nested-kvm)
+  --machine M          q35, pc or microvm     --vms N           guests at once (nested-kvm, xen-domu-*)
+  --also PLATFORM      one guest more beside them, of another kind (xen-domu-*); may be repeated
   --append "ARGS"      more of the kernel's command line, such as "tests=lock.* duration_ms=50"
   --timeout S          no verdict after so long is a hang (default 120)
   --repeat N           boots in a row         --out DIR         results (default build/runs/DATE)
@@ -46,7 +50,7 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
                        its modules from lib/modules beside or above it
   --host-kvm VARIANT   nested-kvm's KVM built from source: stock, the name of a patch in tests/platforms/host-kvm, or the
                        path of a patch
-  --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-pvh, xen-pv)
+  --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-*)
   --iso                boot by GRUB from a CD instead of QEMU's own loader (tcg, kvm)
   --require pv         an error if no paravirtual back end works
   --bisect             exit code 125 instead of 2 and 77, for git bisect run
@@ -63,7 +67,7 @@ TEXT
 platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' require='' xen_args=''
 preset=release vms=1 repeat=1
 iso=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
-extra=()
+extra=() also=()
 
 # number OPTION VALUE LOWEST HIGHEST
 number() {
@@ -79,7 +83,7 @@ parse_options() {
         shift
         case $option in
         --on | --smp | --pcpus | --cpu | --mem | --machine | --vms | --append | --timeout | --repeat | --out | --preset | \
-            --host-kernel | --host-kvm | --require | --xen-args)
+            --host-kernel | --host-kvm | --require | --xen-args | --also)
             (($#)) || die "$option: its value is missing"
             ;;&
         --on) platform=$1 && shift ;;
@@ -98,6 +102,7 @@ parse_options() {
         --host-kvm) host_kvm=$1 && shift ;;
         --xen-args) xen_args=$1 && shift ;;
         --require) require=$1 && shift ;;
+        --also) also+=("$1") && shift ;;
         --iso) iso=1 ;;
         --bisect) ;; # main has seen it
         --list) list=1 ;;
@@ -118,7 +123,8 @@ parse_options() {
 }
 
 check_options() {
-    [[ $platform =~ ^(auto|tcg|kvm|nested-kvm|xen-pvh|xen-pv)$ ]] || die "--on $platform: no such platform (--help lists them)"
+    [[ $platform =~ ^(auto|tcg|kvm|nested-kvm|xen-pvh|xen-pv|xen-domu-pvh|xen-domu-pv|xen-domu-hvm)$ ]] ||
+        die "--on $platform: no such platform (--help lists them)"
     [[ -z $smp ]] || number --smp "${smp%%,*}" 1 4096
     [[ -z $pcpus ]] || number --pcpus "$pcpus" 1 255
     # The image lies at 2 MiB and may be 4 MiB long; stacks and rings come on top.
@@ -135,21 +141,30 @@ check_options() {
 
 # An option that the platform would silently ignore is a mistake of the caller.
 check_platform_options() {
-    [[ $platform == nested-kvm ]] || ((vms == 1)) || die "--vms $vms: only nested-kvm starts several guests"
-    [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-pvh and xen-pv have a Xen"
+    local kind
+    [[ $platform == nested-kvm || $platform == xen-domu-* ]] || ((vms == 1)) ||
+        die "--vms $vms: only nested-kvm and xen-domu-* start several guests"
+    for kind in "${also[@]}"; do
+        [[ $platform == xen-domu-* ]] || die "--also $kind: only beside a xen-domu-* guest"
+        [[ $kind =~ ^xen-domu-(pvh|pv|hvm)$ ]] || die "--also $kind: xen-domu-pvh, -pv or -hvm is wanted"
+    done
+    [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-* have a Xen"
     [[ $platform == nested-kvm || -z $host_kernel ]] || die "--host-kernel $host_kernel: only nested-kvm has a host kernel"
     [[ $platform == nested-kvm || -z $host_kvm ]] || die "--host-kvm $host_kvm: only nested-kvm has a KVM to change"
     [[ $platform =~ ^(tcg|kvm)$ ]] || ((!iso)) || die "--iso: $platform cannot boot a CD, tcg and kvm can"
     [[ $machine != microvm* ]] || ((!iso)) || die "--iso: microvm has no CD drive"
     if [[ $platform == xen-* ]]; then
-        [[ $smp != *,* ]] || die "--smp $smp: Xen gives its dom0 a number of vCPUs, no topology"
+        [[ $smp != *,* ]] || die "--smp $smp: Xen gives its guests a number of vCPUs, no topology"
         [[ -z $machine || $machine == q35 ]] || die "--machine $machine: $platform runs on q35"
     fi
 }
 
 load_platform() {
     local file=$platform
-    [[ $platform != xen-* ]] || file=xen
+    case $platform in
+    xen-domu-*) file=xen-domu ;;
+    xen-*) file=xen ;;
+    esac
     # shellcheck disable=SC1090 # the files are checked together with this one
     source "$platforms/$file.sh"
     platform_defaults

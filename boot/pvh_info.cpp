@@ -128,4 +128,9 @@ bool read_pvh_info(std::uint64_t address, const PhysicalReader& reader, BootInfo
     return read_modules(info, reader, out, error) && read_memory_map(info, reader, out, error);
 }
 
+std::uint32_t read_pvh_flags(std::uint64_t address, const PhysicalReader& reader) noexcept {
+    StartInfo info{};
+    return fetch(reader, address, info, kVersion0Bytes) && info.magic == kMagic ? info.flags : 0;
+}
+
 } // namespace spinkick::boot

@@ -18,15 +18,15 @@ namespace {
 constexpr std::uint16_t kCom1 = 0x3f8;
 
 constinit Uart16550 uart{kCom1};
-constinit Sink current = nullptr;
-constinit const char* current_name = "none";
+constinit Device current{};
 constinit std::atomic<bool> broken{false};
 
 // The console's own lock is none of the locks under test, and plain on purpose: it must work while those are wedged.
 constinit std::atomic<std::uint32_t> locked{0};
 
-void to_uart(std::string_view bytes) noexcept { uart.write(bytes); }
-void to_debug_port(std::string_view bytes) noexcept { debug_port_write(bytes); }
+constexpr Device kUart{[](std::string_view bytes) noexcept { uart.write(bytes); }, "uart 0x3f8",
+                       []() noexcept { uart.drain(); }, []() noexcept { return uart.lost(); }};
+constexpr Device kDebugConsole{[](std::string_view bytes) noexcept { debug_port_write(bytes); }, "port 0xe9"};
 
 /// True if this CPU has the lock now. Gives up after a time that no live writer needs.
 bool acquire() noexcept {
@@ -50,32 +50,29 @@ bool acquire() noexcept {
 
 bool init() noexcept {
     if (uart.init())
-        use(to_uart, "uart 0x3f8");
+        use(kUart);
     else if (debug_port_present())
-        use(to_debug_port, "port 0xe9");
-    return current != nullptr;
+        use(kDebugConsole);
+    return current.write != nullptr;
 }
 
-void use(Sink sink, const char* name) noexcept {
-    current = sink;
-    current_name = name;
-}
-
-const char* name() noexcept { return current_name; }
+void use(const Device& device) noexcept { current = device; }
+const char* name() noexcept { return current.name; }
+bool has_uart() noexcept { return current.write == kUart.write; }
 
 void drain() noexcept {
-    if (current == to_uart)
-        uart.drain();
+    if (current.drain != nullptr)
+        current.drain();
 }
 
 void break_lock() noexcept { broken.store(true, std::memory_order_relaxed); }
-std::uint64_t lost_bytes() noexcept { return uart.lost(); }
+std::uint64_t lost_bytes() noexcept { return current.lost == nullptr ? 0 : current.lost(); }
 
 } // namespace drivers::console
 
 void console_write_line(std::string_view line) noexcept {
     namespace console = drivers::console;
-    if (console::current == nullptr)
+    if (console::current.write == nullptr)
         return;
     auto& block = x86::percpu();
     // An NMI, or a fault inside the driver, on the CPU that is writing: waiting for itself would be for ever. Its line
@@ -84,8 +81,8 @@ void console_write_line(std::string_view line) noexcept {
     const auto state = x86::disable_interrupts();
     block.console_held = true; // before the lock: a rescue between the two would leave it locked
     const bool owned = !nested && console::acquire();
-    console::current(line);
-    console::current("\n");
+    console::current.write(line);
+    console::current.write("\n");
     if (owned)
         console::locked.store(0, std::memory_order_release); // the device is free when this is seen
     if (!nested)

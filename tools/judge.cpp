@@ -2,6 +2,7 @@
 #include "tools/judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -92,6 +93,15 @@ std::string and_running(std::string text, const Stream& stream) {
     return text;
 }
 
+constexpr int kXenPoweroff = 0;
+
+/// "3 (crash)"
+std::string text_of_xen_shutdown(int reason) {
+    constexpr std::array kNames = {"poweroff", "reboot", "suspend", "crash", "watchdog", "soft reset"};
+    const bool known = reason >= 0 && static_cast<std::size_t>(reason) < kNames.size();
+    return fmt::format("{} ({})", reason, known ? kNames[static_cast<std::size_t>(reason)] : "unknown");
+}
+
 /// The run has a verdict line that its checksum vouches for.
 Judgement judge_verdict(const Stream& stream, const VerdictLine& verdict, const Ending& ending) {
     const auto word = name_of(verdict.word);
@@ -124,6 +134,10 @@ Judgement judge_verdict(const Stream& stream, const VerdictLine& verdict, const 
         !(*ending.qemu_exit == 0 && stream.exit_device_absent))
         return contradiction(fmt::format("verdict line says {} (QEMU exit code {}), but QEMU ended with {}", word,
                                          qemu_exit_for(verdict.word), *ending.qemu_exit));
+    if (ending.xen_shutdown && *ending.xen_shutdown != kXenPoweroff)
+        return contradiction(fmt::format("verdict line says {}, but the domain ended with reason {}, not {}", word,
+                                         text_of_xen_shutdown(*ending.xen_shutdown),
+                                         text_of_xen_shutdown(kXenPoweroff)));
     if (const auto equal = equal_names(stream); !equal.empty() && verdict.word != Word::FAIL)
         return contradiction(fmt::format("two tests have the name {}: names must be unique", equal.front()));
     return {verdict.word, "", {}};
@@ -157,7 +171,7 @@ Judgement judge_silence(const Stream& stream, const Ending& ending) {
                                         stream.started() ? "before the verdict" : "before the image wrote a line"),
                             stream),
                 {}};
-    if (!stream.started() && !ending.qemu_exit)
+    if (!stream.started() && !ending.qemu_exit && !ending.xen_shutdown)
         return {Word::ERROR,
                 stream.bytes == 0 ? "the serial log is empty" : "the serial log holds no line of the image",
                 {}};
@@ -165,6 +179,8 @@ Judgement judge_silence(const Stream& stream, const Ending& ending) {
         stream.started() ? "the guest ended before its verdict" : "the guest ended before its first line";
     if (ending.qemu_exit)
         text += fmt::format(" (QEMU exit code {})", code);
+    if (ending.xen_shutdown)
+        text += fmt::format(" (shutdown reason {})", text_of_xen_shutdown(*ending.xen_shutdown));
     return {Word::CRASH, and_running(text + damaged, stream), {}};
 }
 

@@ -24,6 +24,7 @@ enum class ExitCode : int { pass = 0, fail = 1, error = 2, crash = 3, skip = 77,
 struct Ending {
     std::optional<int> qemu_exit;
     bool timed_out = false;
+    std::optional<int> xen_shutdown = {}; ///< reason of a Xen domain's end (SHUTDOWN_* of Xen's public/sched.h)
 };
 
 struct Judgement {

@@ -101,6 +101,9 @@ int run(int argc, char** argv) {
     collect_command->add_option("--vm", facts.id.vm, "number of this guest under --vms");
     collect_command->add_option("--qemu-exit", facts.ending.qemu_exit,
                                 "exit code of QEMU; must agree with the verdict");
+    collect_command->add_option(
+        "--xen-shutdown", facts.ending.xen_shutdown,
+        "reason of the end of a Xen domain: 0 power-off, which goes with a verdict, 1 reboot, 3 crash");
     collect_command->add_flag("--timed-out", facts.ending.timed_out, "the runner had to stop the guest");
 
     auto* summary_command =

@@ -20,6 +20,8 @@
 #include "arch/x86/paravirt/paravirt.hpp"
 #include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/xen.hpp"
+#include "arch/x86/paravirt/xen_domain.hpp"
+#include "arch/x86/paravirt/xen_error.hpp"
 #include "arch/x86/paravirt/xen_memory_map.hpp"
 #include "arch/x86/paravirt/xen_shutdown.hpp"
 #include "arch/x86/paravirt/xen_start_ap.hpp"
@@ -28,6 +30,7 @@
 #include "arch/x86/time_stamp.hpp"
 #include "arch/x86/traps.hpp"
 #include "arch/x86/tsc.hpp"
+#include "arch/x86/xen_console.hpp"
 #include "arch/x86/xen_pv/xen_pv.hpp"
 #include "boot/boot_info.hpp"
 #include "boot/multiboot2_info.hpp"
@@ -78,7 +81,8 @@ std::uint64_t top(EarlyStack& stack) noexcept {
 
 bool on_xen() noexcept { return paravirt::hypervisors().find(paravirt::HypervisorKind::xen) != nullptr; }
 
-void write_to_xen(std::string_view bytes) noexcept { (void)drivers::xen_console::write(bytes); }
+constexpr drivers::console::Device kXenConsole{
+    [](std::string_view bytes) noexcept { (void)drivers::xen_console::write(bytes); }, "Xen console_io"};
 
 /// Loader data, by the boot tables: the low 4 GiB.
 std::optional<std::span<const std::byte>> map_for_parser(void*, std::uint64_t address, std::size_t size) noexcept {
@@ -88,11 +92,40 @@ std::optional<std::span<const std::byte>> map_for_parser(void*, std::uint64_t ad
     return std::span{static_cast<const std::byte*>(memory), size};
 }
 
+constexpr boot::PhysicalReader kReader{map_for_parser, nullptr};
+
+/// The loader says it; without its word (GRUB in an HVM guest) the number of the domain does.
+bool is_initial_xen_domain() noexcept {
+    if (xen_pv::is_active())
+        return xen_pv::is_initial_domain(boot_information);
+    if (boot_protocol == BOOT_PROTOCOL_PVH)
+        return (boot::read_pvh_flags(boot_information, kReader) & paravirt::xen_abi::SIF_INITDOMAIN) != 0;
+    std::uint32_t id = 0;
+    return paravirt::xen_domain::read_own_id(id) && id == 0;
+}
+
+/// A dom0 may write to Xen's console; Xen keeps the UART from it. A domU has a ring, and may have a UART of the device
+/// model, which somebody has then asked for. Returns why a domU has no console of its own.
+xen_console::Lack choose_xen_console() noexcept {
+    xen_console::Lack lack;
+    if (!paravirt::xen_domain::is_initial()) {
+        if (drivers::console::has_uart())
+            return lack;
+        lack = xen_console::use_ring(boot_information);
+        if (lack.empty())
+            return lack;
+    }
+    if (drivers::xen_console::write(""))
+        drivers::console::use(kXenConsole);
+    return lack;
+}
+
 bool ask_xen_for_memory() noexcept {
     std::array<paravirt::XenMemoryRange, 64> ranges{};
     const auto map = paravirt::xen_memory_map(ranges);
     if (map.faulted || map.result < 0) {
-        log("boot: XENMEM_memory_map %s %lld", map.faulted ? "faulted," : "gives", static_cast<long long>(map.result));
+        log("boot: XENMEM_memory_map %s %s", map.faulted ? "faulted," : "gives",
+            paravirt::xen_error_text(map.result).c_str());
         return false;
     }
     for (std::size_t i = 0; i < map.count; ++i)
@@ -108,11 +141,11 @@ bool start_by_xen(CpuId cpu, ApicId id) noexcept {
     percpu_of(cpu).xen_vcpu_id = vcpu;
     // Before it runs: Xen initialises no vCPU above 31 that has no place for its events.
     if (const auto place = paravirt::Xen::register_vcpu_info(cpu); !place.ok())
-        log("smp: Xen vCPU %u: VCPUOP_register_vcpu_info gives %lld", raw(vcpu), static_cast<long long>(place.value));
+        log("smp: Xen vCPU %u: VCPUOP_register_vcpu_info gives %s", raw(vcpu), paravirt::xen_error_text(place).c_str());
     const auto result = paravirt::start_xen_vcpu(vcpu, reinterpret_cast<std::uint64_t>(ap_upper_half),
                                                  paging::phys_of_image(boot_pml4), has_nx());
     if (!result.ok())
-        log("smp: Xen vCPU %u: %s gives %lld", raw(vcpu), result.call, static_cast<long long>(result.error));
+        log("smp: Xen vCPU %u: %s gives %s", raw(vcpu), result.call, paravirt::xen_error_text(result.error).c_str());
     return result.ok();
 }
 
@@ -160,13 +193,15 @@ bool start_console() noexcept {
     // Without any console the run goes on: the verdict still leaves by the exit device.
     if (!xen_pv::is_active()) // its ports belong to Xen
         (void)drivers::console::init();
+    xen_console::Lack lack;
     if (on_xen()) {
+        paravirt::xen_domain::set_initial(is_initial_xen_domain());
         power::set_hypervisor_method(paravirt::xen_shutdown);
-        // A dom0 may write to Xen's console; Xen keeps the UART from it.
-        if (drivers::xen_console::write(""))
-            drivers::console::use(write_to_xen, "Xen console_io");
+        lack = choose_xen_console();
     }
     log("spinkick: boot: %s", protocol_name());
+    if (!lack.empty())
+        log("xen: no console ring: %s; lines go to: %s", lack.c_str(), drivers::console::name());
     return true;
 }
 
@@ -175,11 +210,10 @@ bool read_boot_information() noexcept {
         xen_pv::read_start_info(boot_information, info);
         return true;
     }
-    const boot::PhysicalReader reader{map_for_parser, nullptr};
     ErrorText error;
     const bool good = boot_protocol == BOOT_PROTOCOL_MULTIBOOT2
-                          ? boot::read_multiboot2_info(boot_information, reader, info, error)
-                          : boot::read_pvh_info(boot_information, reader, info, error);
+                          ? boot::read_multiboot2_info(boot_information, kReader, info, error)
+                          : boot::read_pvh_info(boot_information, kReader, info, error);
     if (!good)
         log("boot: %s", error.c_str()); // what was read before the damage may do
     if (info.memory.empty() && on_xen())
@@ -212,7 +246,9 @@ bool read_command_line() noexcept {
 
 bool take_memory() noexcept {
     info.image = {paging::phys_of_image(image_begin), static_cast<std::uint64_t>(image_end - image_begin)};
+    xen_console::before_final_tables();
     paging::init();
+    xen_console::after_final_tables();
     return true;
 }
 

@@ -8,6 +8,7 @@ if(SPINKICK_HOST_SANITIZER STREQUAL "thread")
 endif()
 
 add_executable(paravirt_test
+    ${PROJECT_SOURCE_DIR}/drivers/xen_console_ring.cpp
     ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/hypervisor.cpp
     ${PROJECT_SOURCE_DIR}/arch/x86/paravirt/probe.cpp
     ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
@@ -16,7 +17,8 @@ add_executable(paravirt_test
     console_capture.cpp
     test_hypervisor_scan.cpp
     test_probe.cpp
-    test_pvclock.cpp)
+    test_pvclock.cpp
+    test_xen_console_ring.cpp)
 target_include_directories(paravirt_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(paravirt_test PRIVATE cxx_std_20)
 target_link_libraries(paravirt_test PRIVATE spinkick_warnings GTest::gtest_main)

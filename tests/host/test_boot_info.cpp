@@ -115,6 +115,15 @@ FakeMemory pvh_memory(std::uint32_t version = 1) {
     return memory;
 }
 
+TEST(PvhInfo, FlagsAreReadAheadOfTheRestAndOnlyFromAStartInfo) {
+    auto memory = pvh_memory();
+    EXPECT_EQ(read_pvh_flags(kStart, memory.reader()), 3u);
+    EXPECT_EQ(read_pvh_flags(kLine, memory.reader()), 0u);     // no magic
+    EXPECT_EQ(read_pvh_flags(0xdead000, memory.reader()), 0u); // nothing there
+    memory.at(kStart).resize(8);
+    EXPECT_EQ(read_pvh_flags(kStart, memory.reader()), 0u);
+}
+
 TEST(PvhInfo, ReadsVersion1) {
     auto memory = pvh_memory();
     const Result result = read(read_pvh_info, memory, kStart);

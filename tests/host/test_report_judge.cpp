@@ -39,6 +39,23 @@ TEST(Judge, AnImageWithoutExitDeviceMayPowerOff) {
     EXPECT_EQ(word_for(log, {kFail, false}), Word::ERROR);
 }
 
+TEST(Judge, AXenDomainPowersOffWithAVerdictAndCrashesWithoutOne) {
+    const auto by = [](int reason) { return Ending{std::nullopt, false, reason}; };
+    EXPECT_EQ(exit_for(sample::passing(), by(0)), 0);
+    EXPECT_EQ(exit_for(sample::failing(), by(0)), 1);
+    for (const int reason : {1, 3, 4, -1, 77}) {
+        const Judgement judgement = judge(parse(sample::passing()), by(reason));
+        EXPECT_EQ(judgement.word, Word::ERROR) << reason;
+        EXPECT_NE(judgement.reason.find(fmt::format("reason {}", reason)), std::string::npos) << judgement.reason;
+    }
+    const std::string log = sample::without_verdict(sample::passing());
+    for (const int reason : {0, 1, 3})
+        EXPECT_EQ(exit_for(log, by(reason)), 3);
+    EXPECT_NE(judge(parse(log), by(3)).reason.find("shutdown reason 3 (crash)"), std::string::npos);
+    EXPECT_EQ(word_for("", by(3)), Word::CRASH); // before its first line
+    EXPECT_EQ(word_for("", {std::nullopt, false, std::nullopt}), Word::ERROR);
+}
+
 TEST(Judge, AGuestThatDoesNotEndAfterItsVerdictIsAnError) {
     EXPECT_EQ(word_for(sample::passing(), {std::nullopt, true}), Word::ERROR);
 }

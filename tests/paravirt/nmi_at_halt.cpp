@@ -7,6 +7,8 @@
 // long after the kick, since it would end a halt that the kick should have ended.
 //
 // Each handler also waits, by the back end: in an NMI nobody may sleep.
+#include <type_traits>
+
 #include "arch/x86/paravirt/hypervisor.hpp"
 #include "tests/paravirt/pair.hpp"
 
@@ -166,13 +168,16 @@ void run(test::TestContext& context) {
 
 constexpr auto kTests = tests_on(
     []<class B>() {
-        return test::Test{.name = "paravirt.nmi_at_halt_loses_no_kick",
-                          .backend = B::kName,
-                          .claim = "NMIs between look and halt, between STI and HLT, and around a kick cost no kick, "
-                                   "and no wait in an NMI sleeps",
-                          .min_cpus = 2,
-                          .needs = paravirt::need_of<B>(),
-                          .run = run<B>};
+        return test::Test{
+            .name = "paravirt.nmi_at_halt_loses_no_kick",
+            .backend = B::kName,
+            .claim = "NMIs between look and halt, between STI and HLT, and around a kick cost no kick, "
+                     "and no wait in an NMI sleeps",
+            .min_cpus = 2,
+            .needs = paravirt::need_of<B>(),
+            // Xen on emulated SVM leaves a vCPU at an NMI handler's IRET now and then: known-deviations.md.
+            .on_request = std::is_same_v<B, paravirt::Xen>,
+            .run = run<B>};
     },
     paravirt::SleepingBackends{});
 constinit const test::TestGroup nmi_at_halt_group{kTests};

@@ -21,6 +21,7 @@ namespace steal = paravirt::steal_time;
 constexpr std::uint8_t kPoison = 0xa4; ///< bit 1 is clear: it would ask the host to flush the TLB
 constexpr std::uint32_t kLeast = 8;
 constexpr Nanoseconds kAsleep = milliseconds(1);
+constexpr Nanoseconds kUntilAsleep = milliseconds(50); ///< a busy host may run the sleeper late
 
 struct Shared {
     Turn asleep, looked, returned;
@@ -81,9 +82,14 @@ void kicker() noexcept {
     const Rounds rounds(milliseconds(10), kLeast);
     for (std::uint32_t round = 1; !shared.over.load(std::memory_order_relaxed); ++round) { // written here only
         shared.asleep.await(round);
+        if constexpr (std::is_same_v<B, paravirt::Xen>) {
+            const clock::Deadline deadline(kUntilAsleep);
+            while (area.state != paravirt::xen_abi::RUNSTATE_blocked && !deadline.passed())
+                machine::relax();
+            if (area.state != paravirt::xen_abi::RUNSTATE_blocked)
+                ++shared.not_blocked;
+        }
         spin_for(kAsleep);
-        if (std::is_same_v<B, paravirt::Xen> && area.state != paravirt::xen_abi::RUNSTATE_blocked)
-            ++shared.not_blocked;
         if (rounds.is_last(round))
             shared.over.store(true, std::memory_order_relaxed);
         shared.looked.set(round);

@@ -25,14 +25,19 @@ run_qemu() {
     ((qemu_status < 125 || qemu_status > 127)) || die "cannot start $1: $(tail -n 1 "$dir/qemu.log")"
 }
 
-# collect DIR RUN VM STATUS TIMED_OUT: the verdict of one guest, in $collected. An empty STATUS is one that nobody knows.
+# collect DIR RUN VM STATUS TIMED_OUT: the verdict of one guest, in $collected. STATUS is QEMU's, or `shutdown REASON` of a
+# Xen domain, or empty if nobody knows it.
 collect() {
     local options=(--serial "$1/serial.log" --out "$1" --platform "$platform" --timing "$timing" --image "$image"
         --image-sha256 "$image_sha256")
     ((repeat == 1)) || options+=(--run "$2")
     [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
     ((vms == 1)) || options+=(--vm "$3")
-    [[ -z $4 ]] || options+=(--qemu-exit "$4")
+    case $4 in
+    '') ;;
+    shutdown\ *) options+=(--xen-shutdown "${4#* }") ;;
+    *) options+=(--qemu-exit "$4") ;;
+    esac
     (($5 == 0)) || options+=(--timed-out)
     collected=0
     "$report" collect "${options[@]}" || collected=$?

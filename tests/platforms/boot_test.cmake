@@ -52,7 +52,7 @@ function(add_boot_test)
 
     add_test(NAME ${name} COMMAND ${judge} -- ${run})
     # CTest's limit is only for a runner that does not keep its own; several boots have several times theirs.
-    math(EXPR limit "${boot_TIMEOUT} + 240")
+    math(EXPR limit "${boot_TIMEOUT} + 360")
     list(FIND boot_OPTIONS --repeat at)
     if(NOT at EQUAL -1)
         math(EXPR limit 1500)

@@ -14,8 +14,11 @@ platform_defaults() {
 
 platform_check() { need_qemu; }
 
-# The hypervisor as QEMU's multiboot loader takes it: unpacked, beside the package it is from.
-platform_prepare() {
+# Xen keeps COM1 and says all of what it has to say there.
+readonly xen_console_words="console=com1 com1=115200,8n1 loglvl=all guest_loglvl=all"
+
+# unpack_xen: sets $xen, the hypervisor as QEMU's multiboot loader takes it: unpacked, beside the package it is from.
+unpack_xen() {
     lock_cache
     unpack_package 'xen-hypervisor-4\.17-amd64'
     xen=$unpacked/xen-4.17
@@ -27,6 +30,8 @@ platform_prepare() {
     unlock_cache
 }
 
+platform_prepare() { unpack_xen; }
+
 # sched=credit: on a loaded machine Xen's default, credit2, was left with a runnable vCPU in its queue and all CPUs idle in 4 of
 # 24 boots (docs/decisions/xen-scheduler.md). The last word of a kind counts, so --xen-args can bring it back.
 platform_command() {
@@ -35,6 +40,6 @@ platform_command() {
     [[ $image != *\ * ]] || die "$image: QEMU ends a module's name at a blank; move the folder"
     command=(qemu-system-x86_64 -accel tcg -machine "$machine" -cpu "$cpu" -smp "$pcpus" -m $((mem + 512))
         "${bare_machine[@]}" -monitor none -serial stdio "${exit_device[@]}" -kernel "$xen"
-        -append "console=com1 com1=115200,8n1 loglvl=all guest_loglvl=all sched=credit$dom0 dom0_mem=${mem}M dom0_max_vcpus=$smp${xen_args:+ $xen_args}"
+        -append "$xen_console_words sched=credit$dom0 dom0_mem=${mem}M dom0_max_vcpus=$smp${xen_args:+ $xen_args}"
         -initrd "$(option_value "$image ${kernel_words[*]}")" "${extra[@]}")
 }

@@ -23,5 +23,6 @@ inline constexpr std::uint32_t kXenTime = 3;              ///< sub-leaf 0: EAX f
 inline constexpr std::uint32_t kXenEmulatesTsc = 1u << 0; ///< of these flags: RDTSC is an exit
 inline constexpr std::uint32_t kXenHvm = 4;               ///< EAX flags, EBX vCPU id, ECX domain id
 inline constexpr std::uint32_t kXenHvmHasVcpuId = 1u << 3;
+inline constexpr std::uint32_t kXenHvmHasDomainId = 1u << 4;
 
 } // namespace spinkick::paravirt::cpuid_abi

@@ -7,6 +7,7 @@
 #include "arch/x86/paravirt/ipi.hpp"
 #include "arch/x86/paravirt/kvm.hpp"
 #include "arch/x86/paravirt/xen.hpp"
+#include "arch/x86/paravirt/xen_error.hpp"
 #include "kernel/clock.hpp"
 #include "kernel/machine.hpp"
 
@@ -182,7 +183,7 @@ bool try_evtchn(CpuId target, KickOutcome& outcome, KickText& how) noexcept {
     if (result.fault.happened)
         how.set("%s raises vector %u", name(vendors_instruction()), result.fault.vector);
     else
-        how.set("EVTCHNOP_send returns %ld", result.value);
+        how.set("EVTCHNOP_send returns %s", xen_error_text(result).c_str());
     return false;
 }
 

@@ -12,6 +12,7 @@
 #include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/paravirt/xen.hpp"
+#include "arch/x86/paravirt/xen_error.hpp"
 #include "arch/x86/percpu.hpp"
 #include "kernel/log.hpp"
 
@@ -116,10 +117,10 @@ void prove_xen() noexcept {
     if (xen_shared_page.fault.happened)
         how.set("%s raises vector %u", name(vendors_instruction()), xen_shared_page.fault.vector);
     else if (xen_shared_page.value < 0)
-        how.set("XENMEM_add_to_physmap returns %ld", xen_shared_page.value);
+        how.set("XENMEM_add_to_physmap returns %s", xen_error_text(xen_shared_page).c_str());
     else if (const auto failed = xen_failures.load(std::memory_order_acquire); failed != 0)
-        how.set("%u of %u CPUs could not register: %ld", failed, initialised.load(std::memory_order_relaxed),
-                xen_failure.load(std::memory_order_relaxed));
+        how.set("%u of %u CPUs could not register: %s", failed, initialised.load(std::memory_order_relaxed),
+                xen_error_text(xen_failure.load(std::memory_order_relaxed)).c_str());
     if (!how.empty()) {
         log("# kick: event channel offered but does not work: %s", how.c_str());
         return set_does_not_work(entry, how.c_str());

@@ -129,6 +129,23 @@ static_assert(offsetof(vcpu_hvm_context, x86_64) == 8 && offsetof(vcpu_hvm_x86_6
               offsetof(vcpu_hvm_x86_64, cr0) == 80 && offsetof(vcpu_hvm_x86_64, efer) == 104);
 inline constexpr std::uint32_t VCPU_HVM_MODE_64B = 1;
 
+// hvm_op(command, pointer): HVM and PVH guests only
+inline constexpr std::uint64_t HVMOP_get_param = 1;
+
+struct xen_hvm_param {
+    std::uint16_t domid;
+    std::uint16_t pad;
+    std::uint32_t index;
+    std::uint64_t value; ///< out
+};
+static_assert(std::is_standard_layout_v<xen_hvm_param> && sizeof(xen_hvm_param) == 16 &&
+              offsetof(xen_hvm_param, index) == 4 && offsetof(xen_hvm_param, value) == 8);
+inline constexpr std::uint32_t HVM_PARAM_CONSOLE_PFN = 17;
+inline constexpr std::uint32_t HVM_PARAM_CONSOLE_EVTCHN = 18;
+
+/// Flags of hvm_start_info (PVH) and of start_info (PV).
+inline constexpr std::uint32_t SIF_INITDOMAIN = 1 << 1; ///< this is dom0
+
 // sched_op(command, pointer)
 inline constexpr std::uint64_t SCHEDOP_yield = 0;
 inline constexpr std::uint64_t SCHEDOP_block = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The way out of a Xen guest. "Reboot", not "power off": a dom0 that powers off makes Xen halt the machine for ever,
-// one that reboots ends a QEMU that runs with -no-reboot.
+// The way out of a Xen guest. A dom0 says "reboot", not "power off": one that powers off makes Xen halt the machine for
+// ever, one that reboots ends a QEMU that runs with -no-reboot. A domU says "power off" when it has given its verdict,
+// whatever that is, and "crash" after a panic: the toolstack treats the two by on_poweroff and on_crash.
 #pragma once
 
 #include <cstdint>

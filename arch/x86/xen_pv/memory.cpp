@@ -9,6 +9,7 @@
 #include "arch/x86/cr.hpp"
 #include "arch/x86/paging.hpp"
 #include "arch/x86/paravirt/hypercall.hpp"
+#include "arch/x86/paravirt/xen_error.hpp"
 #include "arch/x86/xen_pv/xen_pv.hpp"
 #include "arch/x86/xen_pv/xen_pv_abi.hpp"
 #include "boot/layout.h"
@@ -56,14 +57,16 @@ bool write_entry(std::uint64_t machine_address, std::uint64_t value) noexcept {
     const auto result = xen_hypercall(Hypercall::mmu_update, reinterpret_cast<std::uint64_t>(&update), 1,
                                       reinterpret_cast<std::uint64_t>(&done), paravirt::xen_abi::DOMID_SELF);
     if (!result.ok())
-        log("xen: mmu_update of 0x%lx with 0x%lx gives %ld", machine_address, value, result.value);
+        log("xen: mmu_update of 0x%lx with 0x%lx gives %s", machine_address, value,
+            paravirt::xen_error_text(result).c_str());
     return result.ok();
 }
 
 bool set_page(std::uint64_t virtual_address, std::uint64_t value) noexcept {
     const auto result = xen_hypercall(Hypercall::update_va_mapping, virtual_address, value, abi::UVMF_INVLPG_ALL);
     if (!result.ok())
-        log("xen: update_va_mapping of 0x%lx with 0x%lx gives %ld", virtual_address, value, result.value);
+        log("xen: update_va_mapping of 0x%lx with 0x%lx gives %s", virtual_address, value,
+            paravirt::xen_error_text(result).c_str());
     return result.ok();
 }
 
@@ -121,6 +124,30 @@ void read_start_info(std::uint64_t start_info, boot::BootInfo& info) noexcept {
     std::memcpy(info.command_line, start->cmd_line, size);
     info.command_line[size] = '\0';
     info.command_line_size = size;
+}
+
+bool is_initial_domain(std::uint64_t start_info) noexcept {
+    return (reinterpret_cast<const abi::start_info*>(start_info)->flags & paravirt::xen_abi::SIF_INITDOMAIN) != 0;
+}
+
+ConsolePlace console_place(std::uint64_t start_info) noexcept {
+    const auto& info = *reinterpret_cast<const abi::start_info*>(start_info);
+    ConsolePlace place;
+    place.port = info.console_evtchn;
+    const auto machine_frame = info.console_mfn;
+    if (machine_frame == 0 || machine_frame >= abi::kMachineToPhysicalEntries) {
+        place.lack.set("the start info's console_mfn is 0x%lx", machine_frame);
+    } else if (place.port == 0 || place.port >= paravirt::xen_abi::kPorts) {
+        place.lack.set("the start info's console_evtchn is %u", place.port);
+    } else {
+        // It lies below the page tables in the region that the domain builder has mapped.
+        const auto physical = reinterpret_cast<const std::uint64_t*>(abi::kMachineToPhysical)[machine_frame] * kPage;
+        if (physical >= info.pt_base - KERNEL_BASE)
+            place.lack.set("its page 0x%lx (machine frame 0x%lx) is not in the first mapping", physical, machine_frame);
+        else
+            place.page = reinterpret_cast<void*>(KERNEL_BASE + physical);
+    }
+    return place;
 }
 
 void protect_image() noexcept {

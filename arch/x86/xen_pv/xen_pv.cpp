@@ -11,6 +11,7 @@
 #include "arch/x86/paravirt/hypercall.hpp"
 #include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/xen.hpp"
+#include "arch/x86/paravirt/xen_error.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/xen_pv/xen_pv_abi.hpp"
 #include "boot/layout.h"
@@ -189,13 +190,15 @@ void bind_this_cpu() noexcept {
         xen::evtchn_bind_ipi bind{vcpu, 0};
         const auto result = xen_hypercall(Hypercall::event_channel_op, xen::EVTCHNOP_bind_ipi, address_of(&bind));
         if (!result.ok() || !unmask_port(cpu, bind.port, kIpiVectors[i]))
-            log("xen: EVTCHNOP_bind_ipi for vCPU %u gives %ld, port %u", vcpu, result.value, bind.port);
+            log("xen: EVTCHNOP_bind_ipi for vCPU %u gives %s, port %u", vcpu, paravirt::xen_error_text(result).c_str(),
+                bind.port);
         std::atomic_ref(cpu.ports[i]).store(bind.port, std::memory_order_release); // senders look at it
     }
     abi::evtchn_bind_virq timer{abi::VIRQ_TIMER, vcpu, 0};
     const auto result = xen_hypercall(Hypercall::event_channel_op, xen::EVTCHNOP_bind_virq, address_of(&timer));
     if (!result.ok() || !unmask_port(cpu, timer.port, lapic::kVectorTimer))
-        log("xen: EVTCHNOP_bind_virq for vCPU %u gives %ld, port %u", vcpu, result.value, timer.port);
+        log("xen: EVTCHNOP_bind_virq for vCPU %u gives %s, port %u", vcpu, paravirt::xen_error_text(result).c_str(),
+            timer.port);
     cpu.timer_port = timer.port;
     // Every PV vCPU is born with a timer of 100 Hz on the same VIRQ: it would interrupt what is measured.
     (void)xen_hypercall(Hypercall::vcpu_op, xen::VCPUOP_stop_periodic_timer, vcpu);
@@ -261,17 +264,17 @@ bool start_cpu(CpuId cpu, std::uint64_t stack_top, void* percpu_block) noexcept 
     percpu_of(cpu).xen_vcpu_id = XenVcpuId{vcpu};
     auto result = paravirt::Xen::register_vcpu_info(cpu); // before it runs: vCPU 32 and above have no other place
     if (!result.ok()) {
-        log("xen: VCPUOP_register_vcpu_info for vCPU %u gives %ld", vcpu, result.value);
+        log("xen: VCPUOP_register_vcpu_info for vCPU %u gives %s", vcpu, paravirt::xen_error_text(result).c_str());
         return false;
     }
     result = xen_hypercall(Hypercall::vcpu_op, xen::VCPUOP_initialise, vcpu, address_of(&context));
     if (!result.ok()) {
-        log("xen: VCPUOP_initialise for vCPU %u gives %ld", vcpu, result.value);
+        log("xen: VCPUOP_initialise for vCPU %u gives %s", vcpu, paravirt::xen_error_text(result).c_str());
         return false;
     }
     result = xen_hypercall(Hypercall::vcpu_op, xen::VCPUOP_up, vcpu);
     if (!result.ok())
-        log("xen: VCPUOP_up for vCPU %u gives %ld", vcpu, result.value);
+        log("xen: VCPUOP_up for vCPU %u gives %s", vcpu, paravirt::xen_error_text(result).c_str());
     return result.ok();
 }
 

@@ -12,6 +12,7 @@
 #include "arch/x86/traps.hpp"
 #include "arch/x86/xen_pv/active.hpp"
 #include "boot/boot_info.hpp"
+#include "kernel/text.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::x86::xen_pv {
@@ -54,6 +55,17 @@ void look_again() noexcept;
 /// vCPUs that the domain has: those for which VCPUOP_is_up knows an answer.
 [[nodiscard]] std::uint32_t count_vcpus() noexcept;
 [[nodiscard]] bool start_cpu(CpuId cpu, std::uint64_t stack_top, void* percpu_block) noexcept;
+
+// --- what the start info says, `start_info` being its virtual address ---
+/// True in a dom0.
+[[nodiscard]] bool is_initial_domain(std::uint64_t start_info) noexcept;
+/// The console ring of a domU, where Xen has mapped it.
+struct ConsolePlace {
+    void* page = nullptr;
+    std::uint32_t port = 0;
+    FixedText<120> lack; ///< why there is none; empty if there is one
+};
+[[nodiscard]] ConsolePlace console_place(std::uint64_t start_info) noexcept;
 
 // --- memory ---
 /// Memory map, command line and modules out of the start_info.

@@ -131,5 +131,6 @@ inline constexpr std::uint32_t VIRQ_TIMER = 0;
 
 /// Machine frame -> guest frame, mapped read-only by Xen.
 inline constexpr std::uint64_t kMachineToPhysical = 0xffff800000000000;
+inline constexpr std::uint64_t kMachineToPhysicalEntries = (256ull << 30) / 8;
 
 } // namespace spinkick::x86::xen_pv::abi
