@@ -18,15 +18,6 @@ StalledCpu* facts_of(std::span<StalledCpu> workers, CpuId cpu) noexcept {
     return nullptr;
 }
 
-/// Before anybody is asked: a wait that an NMI ends takes its kicks.
-void count_kicks(std::span<StalledCpu> workers) noexcept {
-    for (auto& worker : workers) {
-        const auto kicks = machine::untaken_kicks(worker.cpu);
-        worker.kicks_by_ipi = kicks.by_ipi;
-        worker.kicks_by_hypervisor = kicks.by_hypervisor;
-    }
-}
-
 machine::CpuState ask(CpuId cpu, StalledCpu* facts) noexcept {
     const auto state = machine::inspect(cpu, kPatience);
     if (facts != nullptr) {
@@ -43,7 +34,6 @@ machine::CpuState ask(CpuId cpu, StalledCpu* facts) noexcept {
 } // namespace
 
 StallVerdict ask_stalled(std::span<StalledCpu> workers) noexcept {
-    count_kicks(workers);
     for (auto& worker : workers) {
         if (worker.cpu == machine::this_cpu())
             worker.answered = true; // it runs this
@@ -56,7 +46,6 @@ StallVerdict ask_stalled(std::span<StalledCpu> workers) noexcept {
 StallVerdict dump_stall(const char* why, CpuId worst, std::span<StalledCpu> workers) noexcept {
     const auto test = test::running_test_name();
     log("# stall: %s: CPU %u, test %.*s", why, raw(worst), static_cast<int>(test.size()), test.data());
-    count_kicks(workers);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
         auto* facts = facts_of(workers, cpu);

@@ -23,6 +23,7 @@ struct alignas(64) Pulse {
     std::uint64_t seen_beats = 0;
     Nanoseconds seen_at{};
     Nanoseconds seen_steal{};
+    machine::UntakenKicks old_kicks{}; ///< from before this job
 };
 
 struct Slot {
@@ -92,7 +93,13 @@ void forgive_a_gap(Nanoseconds now) noexcept {
     body_end = body_end + gap;
 }
 
-/// What is known about the workers that have not ended.
+/// Kicks stay untaken where a vCPU ran when they came and has not waited since. A wait takes the old ones with the new.
+constexpr std::uint32_t kicks_of_this_job(std::uint32_t now, std::uint32_t before) noexcept {
+    return now >= before ? now - before : now;
+}
+
+/// What is known about the workers that have not ended, before anybody is asked: a wait that an NMI ends takes its
+/// kicks.
 std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
     std::size_t count = 0;
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
@@ -106,6 +113,9 @@ std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
         fact.silent_for = now - pulse.seen_at;
         fact.gets_on = fact.silent_for < interval;
         fact.stolen = machine::steal_time(cpu) - pulse.seen_steal;
+        const auto kicks = machine::untaken_kicks(cpu);
+        fact.kicks_by_ipi = kicks_of_this_job(kicks.by_ipi, pulse.old_kicks.by_ipi);
+        fact.kicks_by_hypervisor = kicks_of_this_job(kicks.by_hypervisor, pulse.old_kicks.by_hypervisor);
     }
     return {facts.data(), count};
 }
@@ -184,6 +194,7 @@ Outcome run(const Job& job) noexcept {
         pulse.note.store(nullptr, std::memory_order_relaxed);
         pulse.seen_at = begin;
         pulse.seen_steal = machine::steal_time(cpu);
+        pulse.old_kicks = machine::untaken_kicks(cpu);
         if (cpu != machine::this_cpu() && !machine::is_idle(cpu)) {
             log("# worker %u: CPU %u is not idle", worker, raw(cpu));
             running.fetch_sub(1, std::memory_order_relaxed); // no worker has been waited for yet

@@ -66,9 +66,16 @@ class KickTokens {
         return slots_[index(cpu)].tokens.load(std::memory_order_relaxed);
     }
 
-    /// The same over all CPUs: the last term of the identity.
+    /// For a CPU that was thrown out of its wait: what it has not taken is nobody's any more, and stays unspent.
+    static void forget(CpuId cpu) noexcept {
+        // relaxed: nothing is woken by it, and both are counts.
+        forgotten_.fetch_add(slots_[index(cpu)].tokens.exchange(0, std::memory_order_relaxed),
+                             std::memory_order_relaxed);
+    }
+
+    /// Tokens that nobody has taken, over all CPUs: the last term of the identity.
     [[nodiscard]] static std::uint64_t unspent() noexcept {
-        std::uint64_t sum = 0;
+        std::uint64_t sum = forgotten_.load(std::memory_order_relaxed);
         for (const Slot& slot : slots_)
             sum += slot.tokens.load(std::memory_order_relaxed);
         return sum;
@@ -90,6 +97,7 @@ class KickTokens {
     };
 
     inline static constinit std::array<Slot, B::kMaxCpus> slots_{};
+    inline static constinit typename B::template Atomic<std::uint64_t> forgotten_{0};
     inline static constinit typename B::template Atomic<std::uint32_t> drop_clock_{0};
 };
 

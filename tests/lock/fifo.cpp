@@ -13,7 +13,7 @@
 namespace spinkick::lock_tests {
 namespace {
 
-constexpr std::uint32_t kRounds = 8;
+constexpr std::uint32_t kRounds = 5;
 constexpr std::uint64_t kFewSpins = 64;
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 /// Where arrivals show, in the word of every lock that claims FIFO. Not in bits 7:0, where a mark of sleepers may come

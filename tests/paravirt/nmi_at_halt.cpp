@@ -175,9 +175,9 @@ constexpr auto kTests = tests_on(
                      "and no wait in an NMI sleeps",
             .min_cpus = 2,
             .needs = paravirt::need_of<B>(),
+            .run = run<B>,
             // Xen on emulated SVM leaves a vCPU at an NMI handler's IRET now and then: known-deviations.md.
-            .on_request = std::is_same_v<B, paravirt::Xen>,
-            .run = run<B>};
+            .on_request = std::is_same_v<B, paravirt::Xen>};
     },
     paravirt::SleepingBackends{});
 constinit const test::TestGroup nmi_at_halt_group{kTests};

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kSleeper = 1;
 /// Rounds of one test: as many as fit into the time, but some on the slowest machine.
 inline constexpr std::uint32_t kLeastRounds = 16;
 inline constexpr std::uint32_t kMostRounds = 2000;
-inline constexpr Nanoseconds kTime = milliseconds(200);
+inline constexpr Nanoseconds kTime = milliseconds(100);
 
 /// The first CPU of `count` workers: the boot CPU stays out of it where enough others are left, since its timer is the
 /// watchdog's.

@@ -8,7 +8,7 @@ platform_defaults() {
     default_smp=4 default_mem=256 default_machine=q35 default_timeout=120
     # Xen's idle loop gives MWAIT a hint in ECX, at which TCG raises #GP.
     default_cpu=EPYC,-monitor
-    platform_words=(compact=1 duration_ms=20) # each line is a hypercall, and each byte goes out by an emulated UART
+    platform_words=(compact=1 duration_ms=10) # each line is a hypercall, and each byte goes out by an emulated UART
     timing=emulated
 }
 

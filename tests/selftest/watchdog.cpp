@@ -103,7 +103,7 @@ template <workers::Body kBody, workers::StallKind kKind>
 void called(test::TestContext& context) {
     const auto usual = workers::watchdog();
     workers::Outcome outcome;
-    for (const auto patience : {milliseconds(100), milliseconds(500), milliseconds(2500)}) {
+    for (const auto patience : {milliseconds(100), milliseconds(300), milliseconds(2500)}) {
         if (outcome.verdict.kind == kKind)
             break;
         for (auto& lock : abba) {

@@ -81,7 +81,10 @@ struct Ipi : Native {
         restore_tpr(tpr);
     }
     /// Forgets what a CPU that was thrown out of a wait has left behind.
-    static void reset_cpu(CpuId cpu) noexcept { slots_[index(cpu)].kicked = false; }
+    static void reset_cpu(CpuId cpu) noexcept {
+        slots_[index(cpu)].kicked = false;
+        sync::KickTokens<Ipi>::forget(cpu);
+    }
 
   private:
     using Slot = detail::IpiSlot;

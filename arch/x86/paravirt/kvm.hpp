@@ -86,7 +86,7 @@ struct Kvm : Native {
     static void send_remrd(CpuId cpu) noexcept {
         x86::lapic::send(x86::percpu_of(cpu).apic_id, x86::lapic::Delivery::remote_read, 0);
     }
-    static void reset_cpu(CpuId) noexcept {}
+    static void reset_cpu(CpuId cpu) noexcept { sync::KickTokens<Kvm>::forget(cpu); }
 
     [[nodiscard]] static constexpr HypercallInstruction instruction_of(KvmKick transport) noexcept {
         return transport == KvmKick::vmmcall ? HypercallInstruction::vmmcall : HypercallInstruction::vmcall;

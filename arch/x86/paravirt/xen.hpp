@@ -89,7 +89,10 @@ struct Xen : Native {
     /// One poll of this CPU's own port, without an account of it: for the proof at boot.
     static void poll_once() noexcept { poll(slots_[index(this_cpu())]); }
     static bool clear_own_pending() noexcept { return clear_pending(slots_[index(this_cpu())]); }
-    static void reset_cpu(CpuId cpu) noexcept { slots_[index(cpu)].depth = 0; }
+    static void reset_cpu(CpuId cpu) noexcept {
+        slots_[index(cpu)].depth = 0;
+        sync::KickTokens<Xen>::forget(cpu);
+    }
 
     /// The vcpu_info of a CPU; nullptr if it is not registered.
     [[nodiscard]] static volatile xen_abi::vcpu_info* info_of(CpuId cpu) noexcept;
