@@ -30,23 +30,17 @@ namespace spinkick::sync {
 ///
 /// Optional: add_by_owner(Atomic<std::uint16_t>&, std::uint16_t), see lock_word.hpp.
 //
-// clang-format off: version 14 takes `{ } noexcept ->` apart.
+// clang-format off
 template <class B>
 concept LockMachine = requires(LockEvent event, std::uint64_t n, typename B::InterruptState state) {
     typename B::template Atomic<std::uint32_t>;
     { B::kMaxCpus } -> std::convertible_to<std::uint32_t>;
-    { B::this_cpu() }
-    noexcept->std::same_as<CpuId>;
-    { B::in_nmi() }
-    noexcept->std::same_as<bool>;
-    { B::relax() }
-    noexcept->std::same_as<void>;
-    { B::count(event, n) }
-    noexcept->std::same_as<void>;
-    { B::disable_interrupts() }
-    noexcept->std::same_as<typename B::InterruptState>;
-    { B::restore_interrupts(state) }
-    noexcept->std::same_as<void>;
+    { B::this_cpu() } noexcept -> std::same_as<CpuId>;
+    { B::in_nmi() } noexcept -> std::same_as<bool>;
+    { B::relax() } noexcept -> std::same_as<void>;
+    { B::count(event, n) } noexcept -> std::same_as<void>;
+    { B::disable_interrupts() } noexcept -> std::same_as<typename B::InterruptState>;
+    { B::restore_interrupts(state) } noexcept -> std::same_as<void>;
 };
 // clang-format on
 

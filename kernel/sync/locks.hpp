@@ -59,7 +59,8 @@ struct ConcatLists<TypeList<As...>, TypeList<Bs...>, Rest...> : ConcatLists<Type
 
 /// Every lock exists here and nowhere else.
 //
-// clang-format off: one line each
+// One line each.
+// clang-format off
 template <LockMachine B>
 using SpinningLocks = TypeList<
     NullLock<B>,

@@ -101,7 +101,9 @@ inline constinit std::array<L, kLevels + 1> nested_locks{};
 
 /// Has four nodes per CPU, and uses one in each wait. (pv-ticket has slots, for sleeps only: none in NMI.)
 template <class L>
-inline constexpr bool kHasNodes = requires { requires L::kHasNodes; };
+inline constexpr bool kHasNodes = requires {
+    requires L::kHasNodes;
+};
 
 std::uint64_t count_of(std::uint32_t worker, sync::LockEvent event) noexcept {
     return machine::lock_event(workers::cpu_of(worker, shared.first), event);

@@ -97,8 +97,10 @@ prepare_host_kvm() {
         build_kvm "$stock" "$release"
     fi
     mkdir -p "$kvm_modules.part"
-    cp "$stock/arch/x86/kvm/"{kvm,kvm-amd}.ko "$kvm_modules.part/" && strip --strip-debug "$kvm_modules.part/"*.ko && mv -T "$kvm_modules.part" "$kvm_modules" ||
+    if ! { cp "$stock/arch/x86/kvm/"{kvm,kvm-amd}.ko "$kvm_modules.part/" && strip --strip-debug "$kvm_modules.part/"*.ko &&
+        mv -T "$kvm_modules.part" "$kvm_modules"; }; then
         die "cannot write $kvm_modules"
+    fi
     if [[ -n $kvm_patch ]]; then
         rm -rf "$stock/arch" "$stock/virt"
         mv "$scratch/stock/"* "$stock/" && rm "$stock/unfinished"

@@ -158,8 +158,8 @@ void log_summary() noexcept {
         const auto transport = kick_transport(backend);
         log("# back end %s: %s%s%s%s%s%s%s", label, usable ? name(entry.probe.availability).data() : "",
             usable ? ": " : "", entry.probe.fact.c_str(), transport.empty() ? "" : ", kick by ",
-            transport.empty() ? "" : transport.data(), entry.count < 2 ? "" : "; also works: ",
-            entry.count < 2 ? "" : entry.transports[1].data());
+            transport.empty() ? "" : transport.data(),
+            entry.count < 2 ? "" : "; also works: ", entry.count < 2 ? "" : entry.transports[1].data());
     }
     log("# lock default: %s on %s because %s", chosen.lock.data(), chosen.backend.data(), chosen.reason.c_str());
 }
