@@ -71,7 +71,7 @@ set_target_properties(check_mutants PROPERTIES ENABLE_EXPORTS ON)
 
 add_test(NAME checker.mutants
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/checker/mutate.sh $<TARGET_FILE:check_mutants> ${mutated}/mutants.txt
-            ${CMAKE_CURRENT_LIST_DIR}/checker/survivors.txt)
+            ${CMAKE_CURRENT_LIST_DIR}/checker/survivors.txt 0.25)
 set_tests_properties(checker.mutants PROPERTIES LABELS evidence-3 TIMEOUT 3600)
 
 # One seeded fault for each claim; each is found in well under a second, every time.
