@@ -87,8 +87,11 @@ void forgive_a_gap(Nanoseconds now) noexcept {
     ++forgiven;
     log("# WARN watchdog: did not run for %llu ms: %s", static_cast<unsigned long long>(gap.value / 1'000'000),
         stolen.value > gap.value / 2 ? "slow host (steal time says so)" : "paused guest (all clocks jumped)");
-    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
-        pulses[index(machine::online_cpu(n))].seen_at = now;
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
+        const auto cpu = machine::online_cpu(n);
+        pulses[index(cpu)].seen_at = now;
+        pulses[index(cpu)].seen_steal = machine::steal_time(cpu);
+    }
     job_end = job_end + gap;
     body_end = body_end + gap;
 }

@@ -71,11 +71,12 @@ build_kvm() {
 # prepare_host_kvm: sets $kvm_modules, the folder of the two modules. With the cache locked.
 prepare_host_kvm() {
     local release key stock
+    ((dry_run)) && return # the kernel may not be there to ask
     release=$(basename "$modules")
     [[ $release =~ ^6\.1\.0-[0-9]+-cloud-amd64$ ]] || die "--host-kvm: made for --host-kernel 6.1, and this is $release"
     key=$(cat ${kvm_patch:+"$kvm_patch"} /dev/null | sha256sum | cut -c 1-16)
     kvm_modules=$cache/host-kvm/$release/$key
-    ((dry_run)) || [[ -e $kvm_modules/kvm-amd.ko ]] && return
+    [[ ! -e $kvm_modules/kvm-amd.ko ]] || return 0
 
     # A variant is built in the place of the stock one, since make knows files by their whole paths, and little is built
     # again. The mark stands while the tree is not what it should be: a run that ends in between leaves it.
