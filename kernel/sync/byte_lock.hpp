@@ -37,6 +37,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
 
@@ -53,6 +54,7 @@ class ByteLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::spinners;
 
     constexpr ByteLock() noexcept = default;
     ByteLock(const ByteLock&) = delete;
@@ -124,7 +126,7 @@ class ByteLock {
         waiting_word(cpu).fetch_or(waiting_bit(cpu), std::memory_order_seq_cst);
         spinners_.fetch_add(1, std::memory_order_seq_cst);
         bool won = false;
-        TimedKicks<B>::wait_unless([this, &won]() noexcept {
+        TimedKicks<B>::wait_unless(LockEvent::hibernate_stats, [this, &won]() noexcept {
             won = locked_.exchange(1, std::memory_order_seq_cst) == 0;
             return won;
         });

@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/flight_events.hpp"
 #include "kernel/sync/tuning.hpp"
 
 namespace spinkick::sync {
@@ -37,6 +38,7 @@ class KickTokens {
     template <std::invocable Send>
     static void kick(CpuId target, Send send) noexcept {
         B::count(LockEvent::kick_stats, 1);
+        record_event<B>(FlightEvent::kicks, raw(target));
         slots_[index(target)].tokens.fetch_add(1, std::memory_order_seq_cst);
         if (!dropped())
             send();

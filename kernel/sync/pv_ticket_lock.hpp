@@ -37,6 +37,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
@@ -54,6 +55,7 @@ class PvTicketLock {
     static constexpr bool kIsFifo = true;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::pv_ticket;
 
     static_assert(B::kMaxCpus < 1u << 15, "two numbers per CPU and 16 bits");
 
@@ -170,7 +172,7 @@ class PvTicketLock {
             // seq_cst twice: the first barrier pair above.
             waiting_word(cpu).fetch_or(waiting_bit(cpu), std::memory_order_seq_cst);
             word_.head().fetch_or(kSleepers, std::memory_order_seq_cst);
-            TimedKicks<B>::wait_unless(
+            TimedKicks<B>::wait_unless(LockEvent::hibernate_stats,
                 [this, mine]() noexcept { return is_turn(word_.head().load(std::memory_order_seq_cst), mine); });
             slot.lock.store(nullptr, std::memory_order_relaxed); // late readers send a kick that harms nobody
         }
