@@ -19,6 +19,7 @@
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
+#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -73,6 +74,19 @@ int merge_runs(const std::vector<std::filesystem::path>& paths, const std::files
     return raw(exit_code_of(loaded.complete ? whole.word() : worst(whole.word(), Word::ERROR)));
 }
 
+int write_trace(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& out) {
+    Loaded loaded = load_all(paths);
+    if (loaded.parts.empty())
+        return raw(ExitCode::error);
+    const auto trace = trace_of(merge(std::move(loaded.parts)));
+    if (trace.is_null()) {
+        complain("nothing was traced: run with tests=trace.contention locks=NAME");
+        return raw(ExitCode::error);
+    }
+    write_file(out, trace.dump() + "\n");
+    return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
+}
+
 int run(int argc, char** argv) {
     CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
     app.require_subcommand(0, 1);
@@ -116,6 +130,11 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
+    auto* trace_command = app.add_subcommand(
+        "trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
+    trace_command->add_option("results", inputs, "run directories or results.json files")->required();
+    trace_command->add_option("--out", out, "file to write")->required();
+
     FollowOptions follow_options;
     auto* follow_command = app.add_subcommand(
         "follow",
@@ -136,7 +155,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, merge or follow (--help)");
+        complain("which sub-command? collect, summary, merge, trace or follow (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -145,6 +164,8 @@ int run(int argc, char** argv) {
         return print_summary(inputs);
     if (merge_command->parsed())
         return merge_runs(inputs, out);
+    if (trace_command->parsed())
+        return write_trace(inputs, out);
     follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }

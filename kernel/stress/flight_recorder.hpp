@@ -22,13 +22,13 @@ namespace spinkick::stress {
 /// Whether events are kept. Switched while tests run: relaxed everywhere, an event more or less changes nothing.
 inline constinit std::atomic<bool> flight_recording{true};
 
-/// No events for as long as it lives: for measurements.
-class NotRecording {
+/// For as long as it lives: no events, for measurements; or events even where they are dear.
+class FlightRecording {
   public:
-    NotRecording() noexcept : before_(flight_recording.exchange(false, std::memory_order_relaxed)) {}
-    ~NotRecording() { flight_recording.store(before_, std::memory_order_relaxed); }
-    NotRecording(const NotRecording&) = delete;
-    NotRecording& operator=(const NotRecording&) = delete;
+    explicit FlightRecording(bool on) noexcept : before_(flight_recording.exchange(on, std::memory_order_relaxed)) {}
+    ~FlightRecording() { flight_recording.store(before_, std::memory_order_relaxed); }
+    FlightRecording(const FlightRecording&) = delete;
+    FlightRecording& operator=(const FlightRecording&) = delete;
 
   private:
     bool before_;

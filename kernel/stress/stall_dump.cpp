@@ -81,6 +81,7 @@ void log_events(CpuId cpu, std::uint64_t most, Tsc now) noexcept {
             format(line, " behind CPU %u", r.argument);
             break;
         case sync::FlightEvent::kicks:
+        case sync::FlightEvent::kicked:
             format(line, " CPU %u", r.argument);
             break;
         case sync::FlightEvent::halts:

@@ -21,11 +21,12 @@ enum class FlightEvent : std::uint8_t {
     wakes,    ///< and is back from it [WaitEnd]
     acquired, ///< [as wants]
     releases, ///< unlock() is about to be called [as wants]
-    kicks,    ///< sends a kick [the CPU it is for]
+    kicks,    ///< begins to send a kick [the CPU it is for]
+    kicked,   ///< and has sent it [as kicks]
 };
 
 inline constexpr auto kFlightEventNames = std::to_array<std::string_view>(
-    {"none", "wants", "queued", "halts", "wakes", "acquired", "releases", "kicks"});
+    {"none", "wants", "queued", "halts", "wakes", "acquired", "releases", "kicks", "kicked"});
 
 /// To the flight recorder of back end B, if it has one: record(FlightEvent, std::uint32_t) noexcept.
 template <class B>

@@ -42,6 +42,7 @@ class KickTokens {
         slots_[index(target)].tokens.fetch_add(1, std::memory_order_seq_cst);
         if (!dropped())
             send();
+        record_event<B>(FlightEvent::kicked, raw(target));
     }
 
     /// Called by wait_unless() of this CPU right before it returns.

@@ -251,7 +251,7 @@ void run(test::TestContext& context) {
     for (auto& total : totals)
         total = Total{};
     counters::Reader counts;
-    const stress::NotRecording plain;
+    const stress::FlightRecording off(false);
     for (std::uint32_t rep = 0; rep < repetitions; ++rep) {
         for (std::size_t i = 0; i < kRows.size(); ++i) {
             const auto& row = kRows[i];

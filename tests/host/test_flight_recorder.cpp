@@ -87,10 +87,10 @@ TEST(FlightRecorder, NoRecordIsTorn) {
     EXPECT_EQ(torn, 0u);
 }
 
-TEST(FlightRecorder, NotRecordingIsUndone) {
+TEST(FlightRecorder, ASwitchIsUndone) {
     ASSERT_TRUE(flight_recording.load());
     {
-        const NotRecording none;
+        const FlightRecording off(false);
         EXPECT_FALSE(flight_recording.load());
     }
     EXPECT_TRUE(flight_recording.load());
