@@ -110,6 +110,9 @@ void log_locks(std::span<const StalledCpu> workers) noexcept {
         log("#   cpu %u: %s for %llu ms", raw(worker.cpu), worker.gets_on ? "gets on; silent" : "stands still",
             static_cast<unsigned long long>(worker.silent_for.value / 1'000'000));
         stress::log_claims(worker.cpu, machine::cpus_found());
+        if (worker.kicks_by_ipi != 0 || worker.kicks_by_hypervisor != 0)
+            log("#          kicks sent to it and not taken: %u by IPI, %u by the hypervisor", worker.kicks_by_ipi,
+                worker.kicks_by_hypervisor);
         log_last_kick(worker.cpu, now);
         log_events(worker.cpu, worker.gets_on ? kEventsOfOthers : kEventsOfStalled, now);
     }
@@ -157,9 +160,6 @@ StallVerdict dump_stall(const char* why, CpuId worst, std::span<StalledCpu> work
         if (state.event_port != 0)
             log("#          event channel %u: %s, %s", state.event_port, state.port_pending ? "pending" : "not pending",
                 state.port_masked ? "masked" : "not masked");
-        if (facts != nullptr && (facts->kicks_by_ipi != 0 || facts->kicks_by_hypervisor != 0))
-            log("#          kicks sent to it and not taken: %u by IPI, %u by the hypervisor", facts->kicks_by_ipi,
-                facts->kicks_by_hypervisor);
     }
     const auto verdict = judge_stall(workers);
     if (verdict.kind != StallKind::none)
