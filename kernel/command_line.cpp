@@ -280,9 +280,7 @@ constexpr std::array kKeys{
             return set_number(w, out.watchdog_ms, 10, kOneHourMs, e);
         }},
     Key{"soak"sv, true,
-        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
-            return set_seconds(w, out.soak_s, kOneWeek, e);
-        }},
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_seconds(w, out.soak_s, kOneWeek, e); }},
     Key{"nmis"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.nmis, kOffOn, e); }},
     Key{"drop_starts"sv, true,

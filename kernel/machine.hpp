@@ -113,7 +113,7 @@ struct CpuState {
     bool in_hypercall = false; ///< halted, by the latter
     bool interrupts_on = false;
     std::uint64_t in_service = 0, requested = 0, tpr = 0;
-    std::uint32_t event_port = 0; ///< of its kicks, where they come by Xen's event channels; else 0
+    std::uint32_t event_port = 0;                   ///< of its kicks, where they come by Xen's event channels; else 0
     bool port_pending = false, port_masked = false; ///< before it was asked
 };
 [[nodiscard]] CpuState inspect(CpuId cpu, Nanoseconds deadline) noexcept;

@@ -130,8 +130,8 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
-    auto* trace_command = app.add_subcommand(
-        "trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
+    auto* trace_command =
+        app.add_subcommand("trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
     trace_command->add_option("results", inputs, "run directories or results.json files")->required();
     trace_command->add_option("--out", out, "file to write")->required();
 

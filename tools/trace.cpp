@@ -26,7 +26,7 @@ struct Event {
 /// What one `trace` record holds.
 struct Track {
     std::uint64_t cpu = 0;
-    std::uint64_t lost = 0; ///< events before the first one
+    std::uint64_t lost = 0;    ///< events before the first one
     std::vector<Event> events; ///< in the order of its CPU
     std::vector<std::pair<std::uint64_t, std::uint64_t>> steal;
 };
@@ -140,10 +140,10 @@ class Writer {
 
     void arrow(const char* name, std::uint64_t from_cpu, std::uint64_t from, std::uint64_t to_cpu, std::uint64_t to) {
         const int id = next_flow_++;
-        Json begin = {{"name", name}, {"cat", name},      {"ph", "s"},      {"id", id},
+        Json begin = {{"name", name}, {"cat", name},     {"ph", "s"},     {"id", id},
                       {"pid", pid_},  {"tid", from_cpu}, {"ts", us(from)}};
-        Json end = {{"name", name}, {"cat", name},    {"ph", "f"},    {"bp", "e"},
-                    {"id", id},     {"pid", pid_},    {"tid", to_cpu}, {"ts", us(to)}};
+        Json end = {{"name", name}, {"cat", name}, {"ph", "f"},     {"bp", "e"},
+                    {"id", id},     {"pid", pid_}, {"tid", to_cpu}, {"ts", us(to)}};
         out_.push_back(std::move(begin));
         out_.push_back(std::move(end));
     }
@@ -166,7 +166,8 @@ class Writer {
                 }
             }
         }
-        // Before this time some ring has lost what it held, and the hold before another may be one that nobody knows of.
+        // Before this time some ring has lost what it held, and the hold before another may be one that nobody knows
+        // of.
         std::uint64_t all_known = 0;
         for (const auto& track : process_.tracks)
             if (track.lost != 0 && !track.events.empty())
@@ -234,14 +235,14 @@ Json trace_of(const Results& results) {
         try {
             auto track = track_of(record);
             const auto id = run_id_of(record);
-            const auto name = fmt::format("{}/{}", record.at("lock").get<std::string>(),
-                                          record.at("backend").get<std::string>());
+            const auto name =
+                fmt::format("{}/{}", record.at("lock").get<std::string>(), record.at("backend").get<std::string>());
             const auto test = record.value("test", "");
             auto& process = processes[{id, test + " " + name}];
             const auto run = text_of(id);
-            process.name = fmt::format("{}{}{} ({}, {})", name, run.empty() ? "" : ", ", run,
-                                       record.value("platform", "unknown platform"),
-                                       record.value("timing", "timing unknown"));
+            process.name =
+                fmt::format("{}{}{} ({}, {})", name, run.empty() ? "" : ", ", run,
+                            record.value("platform", "unknown platform"), record.value("timing", "timing unknown"));
             process.tracks.push_back(std::move(track));
         } catch (const Json::exception&) {
             ++unreadable;

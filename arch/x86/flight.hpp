@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// An event into the flight recorder of this CPU (kernel/stress/flight_recorder.hpp): one instruction takes a number that
-// no interrupt can take as well, three stores write the record.
+// An event into the flight recorder of this CPU (kernel/stress/flight_recorder.hpp): one instruction takes a number
+// that no interrupt can take as well, three stores write the record.
 #pragma once
 
 #include "arch/x86/percpu.hpp"

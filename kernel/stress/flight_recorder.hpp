@@ -66,9 +66,8 @@ class FlightRing {
         const auto time = slot.time.load(std::memory_order_acquire); // then once more
         if (what == 0 || what >> kLapShift != lap_of(number) || slot.what.load(std::memory_order_relaxed) != what)
             return std::nullopt;
-        return FlightRecord{{time},
-                            static_cast<sync::FlightEvent>(what >> kEventShift & 0xff),
-                            static_cast<std::uint32_t>(what)};
+        return FlightRecord{
+            {time}, static_cast<sync::FlightEvent>(what >> kEventShift & 0xff), static_cast<std::uint32_t>(what)};
     }
 
   private:

@@ -19,7 +19,7 @@ namespace spinkick::stress {
 struct LockKind {
     const char* name = "";
     const char* backend = "";
-    std::optional<sync::WordLayout> layout;                    ///< nothing: the word is shown bare
+    std::optional<sync::WordLayout> layout; ///< nothing: the word is shown bare
     std::uint64_t (*word)(const void* lock) noexcept = nullptr;
     sync::WaiterView (*waiter)(CpuId cpu) noexcept = nullptr; ///< nullptr: the lock has no queue
 };

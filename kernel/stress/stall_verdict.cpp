@@ -116,14 +116,16 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
     if (silent != nullptr)
         return {StallKind::no_answer, silent->cpu};
     if (robbed != nullptr)
-        return {robbed_count == running && asleep == nullptr && at_rest == nullptr && !somebody_gets_on ? StallKind::slow_host
-                                                                                  : StallKind::holder_preempted,
+        return {robbed_count == running && asleep == nullptr && at_rest == nullptr && !somebody_gets_on
+                    ? StallKind::slow_host
+                    : StallKind::holder_preempted,
                 robbed->cpu};
     if (stuck != nullptr)
         return {StallKind::holder_stuck, stuck->cpu};
     if (asleep != nullptr)
         return {StallKind::lost_wake_up, asleep->cpu};
-    return {somebody_gets_on ? StallKind::starvation : StallKind::deadlock, (spinning != nullptr ? spinning : at_rest)->cpu};
+    return {somebody_gets_on ? StallKind::starvation : StallKind::deadlock,
+            (spinning != nullptr ? spinning : at_rest)->cpu};
 }
 
 } // namespace spinkick::workers

@@ -38,9 +38,9 @@ struct StalledCpu {
     std::uint32_t kicks_by_ipi = 0;   ///< sent to it by fixed IPI, not taken by any wait
     std::uint32_t kicks_by_hypervisor = 0;
     // By the lock tracking; all false for locks that nobody traces.
-    bool in_cycle = false;  ///< waits for a lock whose holder waits ... for one that this CPU holds
-    bool waits = false;     ///< for a lock
-    bool holds_up = false;  ///< holds a lock that another one of these waits for
+    bool in_cycle = false;    ///< waits for a lock whose holder waits ... for one that this CPU holds
+    bool waits = false;       ///< for a lock
+    bool holds_up = false;    ///< holds a lock that another one of these waits for
     bool is_entitled = false; ///< the lock it waits for is held by another CPU: it may well sleep
     Nanoseconds stolen{};     ///< by the host's account, since it last got on
     Nanoseconds silent_for{}; ///< since it last got on

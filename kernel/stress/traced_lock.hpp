@@ -17,7 +17,7 @@ struct PlainOf {
     using type = T;
 };
 template <class T>
-    requires requires { typename T::Plain; }
+requires requires { typename T::Plain; }
 struct PlainOf<T> {
     using type = typename T::Plain;
 };
@@ -88,7 +88,6 @@ class Traced {
         L::reset_cpu(cpu);
         lock_tracking.of(cpu).forget();
     }
-
 
   private:
     /// Locks lie in the image, whose addresses differ in their low half.

@@ -126,7 +126,7 @@ class ByteLock {
         waiting_word(cpu).fetch_or(waiting_bit(cpu), std::memory_order_seq_cst);
         spinners_.fetch_add(1, std::memory_order_seq_cst);
         bool won = false;
-        TimedKicks<B>::wait_unless(LockEvent::hibernate_stats, [this, &won]() noexcept {
+        TimedKicks<B>::wait_unless([this, &won]() noexcept {
             won = locked_.exchange(1, std::memory_order_seq_cst) == 0;
             return won;
         });

@@ -169,8 +169,9 @@ class PvQueue2014 {
             if (node.state.compare_exchange_strong(active, kHalted, std::memory_order_seq_cst)) {
                 if (node.granted.load(std::memory_order_seq_cst) == 0) {
                     B::count(LockEvent::pv_wait_node, 1);
-                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_node,
-                        [&node]() noexcept { return node.state.load(std::memory_order_relaxed) != kHalted; });
+                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_node, [&node]() noexcept {
+                        return node.state.load(std::memory_order_relaxed) != kHalted;
+                    });
                     if (node.granted.load(std::memory_order_relaxed) == 0)
                         B::count(LockEvent::pv_spurious_wakeup, 1);
                 }
@@ -205,8 +206,9 @@ class PvQueue2014 {
                     B::count(LockEvent::pv_wait_head, 1);
                     if (again)
                         B::count(LockEvent::pv_wait_again, 1);
-                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_head,
-                        [&node]() noexcept { return node.state.load(std::memory_order_relaxed) != kHalted; });
+                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_head, [&node]() noexcept {
+                        return node.state.load(std::memory_order_relaxed) != kHalted;
+                    });
                 }
             }
             node.state.store(kActive, std::memory_order_relaxed); // as in wait_node()

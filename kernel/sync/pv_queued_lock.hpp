@@ -237,7 +237,8 @@ class PvQueuedLock {
                 if (early)
                     B::count(LockEvent::pv_wait_early, 1);
                 // acquire: whoever changed the state has made this node head before.
-                TimedKicks<B>::wait_unless(early ? LockEvent::pv_wait_early : LockEvent::pv_wait_node,
+                TimedKicks<B>::wait_unless(
+                    early ? LockEvent::pv_wait_early : LockEvent::pv_wait_node,
                     [&node]() noexcept { return node.state.load(std::memory_order_acquire) != kHalted; });
             }
             // If the state is `hashed` by now, wait_head() must know. seq_cst: decides against kick_node()'s cmpxchg.
@@ -313,8 +314,9 @@ class PvQueuedLock {
             B::count(LockEvent::pv_wait_head, 1);
             if (again)
                 B::count(LockEvent::pv_wait_again, 1);
-            TimedKicks<B>::wait_unless(LockEvent::pv_wait_head,
-                [this]() noexcept { return word_.locked().load(std::memory_order_relaxed) != kSlow; });
+            TimedKicks<B>::wait_unless(LockEvent::pv_wait_head, [this]() noexcept {
+                return word_.locked().load(std::memory_order_relaxed) != kSlow;
+            });
         }
     }
 

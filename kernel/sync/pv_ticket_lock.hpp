@@ -172,7 +172,7 @@ class PvTicketLock {
             // seq_cst twice: the first barrier pair above.
             waiting_word(cpu).fetch_or(waiting_bit(cpu), std::memory_order_seq_cst);
             word_.head().fetch_or(kSleepers, std::memory_order_seq_cst);
-            TimedKicks<B>::wait_unless(LockEvent::hibernate_stats,
+            TimedKicks<B>::wait_unless(
                 [this, mine]() noexcept { return is_turn(word_.head().load(std::memory_order_seq_cst), mine); });
             slot.lock.store(nullptr, std::memory_order_relaxed); // late readers send a kick that harms nobody
         }

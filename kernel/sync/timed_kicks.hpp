@@ -55,6 +55,12 @@ class TimedKicks {
         }
     }
 
+    /// The same, for waits that have no counter of their own.
+    template <class Done>
+    static void wait_unless(Done done) noexcept {
+        wait_unless(LockEvent::hibernate_stats, done);
+    }
+
   private:
     static constexpr bool kRecordsBlocked = requires(Tsc length) { B::record_blocked(length); };
 

@@ -80,7 +80,8 @@ class UnfairQueuedLock {
         const Node* node = nullptr;
         auto view = nodes_.view(cpu, node);
         if (node != nullptr)
-            view.state = node->granted.load(std::memory_order_relaxed) != 0 || view.ahead == 0 ? "queue head" : "queued";
+            view.state =
+                node->granted.load(std::memory_order_relaxed) != 0 || view.ahead == 0 ? "queue head" : "queued";
         return view;
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// bench_recorder [ROUNDS [MILLISECONDS]]: what the flight recorder costs a lock. Two threads contend for a lock, plain and traced
-// with the recorder on, in turns; the load is that of bench.contention (2 us of work in the section and 2 us between two). Prints
-// the change of acquisitions per second with its 95 % interval, and the bare cost of a traced lock/unlock pair that nobody contends
-// for.
+// bench_recorder [ROUNDS [MILLISECONDS]]: what the flight recorder costs a lock. Two threads contend for a lock, plain
+// and traced with the recorder on, in turns; the load is that of bench.contention (2 us of work in the section and 2 us
+// between two). Prints the change of acquisitions per second with its 95 % interval, and the bare cost of a traced
+// lock/unlock pair that nobody contends for.
 #include <algorithm>
 #include <array>
 #include <atomic>

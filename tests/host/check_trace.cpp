@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// check_trace FILE KIND...: the file keeps the rules of the Chrome trace event format, and has at least one slice or arrow of
-// each kind: hold, spin, halt, kick (slices), handoff, kick-arrow.
+// check_trace FILE KIND...: the file keeps the rules of the Chrome trace event format, and has at least one slice or
+// arrow of each kind: hold, spin, halt, kick (slices), handoff, kick-arrow.
 #include <cstdio>
 #include <fstream>
 

@@ -65,7 +65,8 @@ TEST(CommandLine, ATimeHasAUnit) {
     EXPECT_EQ(parse("soak=90 end=1").line->soak_s, 90u);
     EXPECT_EQ(parse("soak=90s end=1").line->soak_s, 90u);
     EXPECT_EQ(parse("soak=8m end=1").line->soak_s, 480u);
-    for (const char* bad : {"soak=", "soak=m", "soak=0", "soak=-1s", "soak=1.5h", "soak=8d", "soak=169h", "soak=9999999999999999999h"}) {
+    for (const char* bad :
+         {"soak=", "soak=m", "soak=0", "soak=-1s", "soak=1.5h", "soak=8d", "soak=169h", "soak=9999999999999999999h"}) {
         const auto parsed = parse(std::string(bad) + " end=1");
         EXPECT_FALSE(parsed.ok) << bad;
         EXPECT_NE(parsed.error.view().find("soak="), std::string_view::npos) << parsed.error.view();

@@ -34,11 +34,19 @@ Results with(std::vector<Json> records) {
 
 /// CPU 0 holds, CPU 1 sleeps for the lock, is kicked and gets it.
 std::vector<Json> hand_over() {
-    return {record(0, {{0, kWants, kLock}, {10, kAcquired, kLock}, {5000, kReleases, kLock}, {5100, kKicks, 1},
-                       {5600, kKicked, 1}},
+    return {record(0,
+                   {{0, kWants, kLock},
+                    {10, kAcquired, kLock},
+                    {5000, kReleases, kLock},
+                    {5100, kKicks, 1},
+                    {5600, kKicked, 1}},
                    {{10, 0}, {4000, 700}}),
-            record(1, {{1000, kWants, kLock}, {1050, kQueued, 0}, {3000, kHalts, 14}, {6000, kWakes, 1},
-                       {6200, kAcquired, kLock}, {7000, kReleases, kLock}})};
+            record(1, {{1000, kWants, kLock},
+                       {1050, kQueued, 0},
+                       {3000, kHalts, 14},
+                       {6000, kWakes, 1},
+                       {6200, kAcquired, kLock},
+                       {7000, kReleases, kLock}})};
 }
 
 std::string breaches(const TraceFacts& facts) { return fmt::format("{}", fmt::join(facts.breaches, "\n")); }
@@ -74,9 +82,9 @@ TEST(ReportTrace, TimesAndNamesAreThoseOfTheRecord) {
 
 TEST(ReportTrace, WhatTheRingHasLostIsNotDrawn) {
     // CPU 0's ring begins in the middle of a hold; nothing is known of who held the lock before CPU 1.
-    const auto facts = check_trace(trace_of(with(
-        {record(0, {{5000, kReleases, kLock}, {5100, kKicked, 1}}, Json::array(), 40), record(1, {{1000, kAcquired, kLock},
-                                                                             {1100, kReleases, kLock}})})));
+    const auto facts =
+        check_trace(trace_of(with({record(0, {{5000, kReleases, kLock}, {5100, kKicked, 1}}, Json::array(), 40),
+                                   record(1, {{1000, kAcquired, kLock}, {1100, kReleases, kLock}})})));
     EXPECT_TRUE(facts.breaches.empty()) << breaches(facts);
     EXPECT_FALSE(facts.slices.contains("kick"));
     EXPECT_EQ(facts.slices.at("hold"), 1u);
@@ -97,8 +105,8 @@ TEST(ReportTrace, TwoRunsAreTwoProcesses) {
 
 TEST(ReportTrace, ABrokenRecordCostsItselfOnly) {
     auto records = hand_over();
-    records.push_back(record(2, {{1, 99, 0}}));                   // a kind that does not exist
-    records.push_back({{"type", "trace"}, {"lock", "tas"}});      // half of it
+    records.push_back(record(2, {{1, 99, 0}}));                    // a kind that does not exist
+    records.push_back({{"type", "trace"}, {"lock", "tas"}});       // half of it
     records.push_back(record(3, Json::array({Json::array({1})}))); // a cut event
     const auto file = trace_of(with(records));
     EXPECT_EQ(file.at("otherData").at("unreadable_records"), 3);
@@ -115,13 +123,34 @@ TEST(ReportTrace, TheRulesFindEveryBreach) {
         return !check_trace(file).breaches.empty();
     };
     EXPECT_TRUE(broken([](Json& e) { e.erase("ts"); }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["ph"] == "X") e["dur"] = -1; }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["ph"] == "f") e["id"] = 77; }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["ph"] == "f") e.erase("bp"); }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["ph"] == "s") e["ts"] = 9e9; }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["name"] == "halt") e["dur"] = 3.1; }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["ph"] == "C") e["args"] = {{"steal_ns", "many"}}; }));
-    EXPECT_TRUE(broken([](Json& e) { if (e["name"] == "thread_name") e["args"]["name"] = ""; }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["ph"] == "X")
+            e["dur"] = -1;
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["ph"] == "f")
+            e["id"] = 77;
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["ph"] == "f")
+            e.erase("bp");
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["ph"] == "s")
+            e["ts"] = 9e9;
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["name"] == "halt")
+            e["dur"] = 3.1;
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["ph"] == "C")
+            e["args"] = {{"steal_ns", "many"}};
+    }));
+    EXPECT_TRUE(broken([](Json& e) {
+        if (e["name"] == "thread_name")
+            e["args"]["name"] = "";
+    }));
     EXPECT_FALSE(check_trace(Json::object()).breaches.empty());
 }
 

@@ -92,8 +92,9 @@ TraceFacts check_trace(const Json& file) {
     for (auto& [track, list] : slices) {
         if (!facts.tracks.contains(track))
             breach(fmt::format("track {}/{} has no name", track.first, track.second));
-        std::sort(list.begin(), list.end(),
-                  [](const Slice& a, const Slice& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+        std::sort(list.begin(), list.end(), [](const Slice& a, const Slice& b) {
+            return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+        });
         std::vector<Slice> open;
         for (const auto& slice : list) {
             while (!open.empty() && open.back().end <= slice.begin + kRounding)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// soak.random_mix: hours of everything that the other tests do for moments. Each round draws from its seed a lock, how many CPUs
-// contend for how many objects of it, thresholds, policies and the way kicks travel, how long sections and pauses are, and how often
-// CPUs interrupt each other, with handlers that take a lock as well. After each round the machine must be as it was: nothing held,
-// no node in use, every kick accounted for, every protected word whole.
+// soak.random_mix: hours of everything that the other tests do for moments. Each round draws from its seed a lock, how
+// many CPUs contend for how many objects of it, thresholds, policies and the way kicks travel, how long sections and
+// pauses are, and how often CPUs interrupt each other, with handlers that take a lock as well. After each round the
+// machine must be as it was: nothing held, no node in use, every kick accounted for, every protected word whole.
 //
 // A round's seed is made from the one before. The line of a failure names the seed with which `seed=N soak=...` begins.
 #include <algorithm>
@@ -211,12 +211,14 @@ bool run_round(test::TestContext& context) {
     job.count = round.count;
     job.first = round.first;
     job.duration = round.duration;
-    job.describe = lock_tests::describe_lock<locks<L>[0]>;
+    job.describe = [](void*) noexcept {
+        for (std::uint32_t n = 0; n < shared.round.objects; ++n)
+            stress::log_lock(&locks<L>[n], stress::kind_of<stress::Traced<L>>());
+    };
     const auto outcome = workers::run(job);
     if (!outcome.all_completed()) {
         context.fail("stall (%s): CPU %u stood still, %u of %u workers had to be rescued",
-                     workers::name(outcome.verdict.kind), raw(outcome.first_stalled), outcome.rescued,
-                     outcome.started);
+                     workers::name(outcome.verdict.kind), raw(outcome.first_stalled), outcome.rescued, outcome.started);
         renew<L>();
         return false;
     }

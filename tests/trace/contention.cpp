@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// trace.*: how a lock is handed around, event by event, as `trace` records (docs/report-format.md), which the runner turns
-// into trace.json. What is shown are the last events of each CPU, from its flight recorder. No figure of such a run is a
-// measurement: the lock is traced.
+// trace.*: how a lock is handed around, event by event, as `trace` records (docs/report-format.md), which the runner
+// turns into trace.json. What is shown are the last events of each CPU, from its flight recorder. No figure of such a
+// run is a measurement: the lock is traced.
 //
 //   trace.default_lock               in every run: the lock that the image would use here
 //   trace.contention/LOCK/BACKEND    on request: any lock, with whole rings
