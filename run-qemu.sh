@@ -50,6 +50,7 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
                        its modules from lib/modules beside or above it
   --host-kvm VARIANT   nested-kvm's KVM built from source: stock, the name of a patch in tests/platforms/host-kvm, or the
                        path of a patch
+  --host-counters      KVM's statistics beside the guest's own counts (nested-kvm; goes with --host-kvm by itself)
   --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-*)
   --iso                boot by GRUB from a CD instead of QEMU's own loader (tcg, kvm)
   --require pv         an error if no paravirtual back end works
@@ -64,7 +65,7 @@ TEXT
 
 # --- options ---------------------------------------------------------------------------------------------------------
 
-platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' require='' xen_args=''
+platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' host_counters=0 require='' xen_args=''
 preset=release vms=1 repeat=1
 iso=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
 extra=() also=()
@@ -99,7 +100,8 @@ parse_options() {
         --out) out=$1 && shift ;;
         --preset) preset=$1 && shift ;;
         --host-kernel) host_kernel=$1 && shift ;;
-        --host-kvm) host_kvm=$1 && shift ;;
+        --host-kvm) host_kvm=$1 host_counters=1 && shift ;;
+        --host-counters) host_counters=1 ;;
         --xen-args) xen_args=$1 && shift ;;
         --require) require=$1 && shift ;;
         --also) also+=("$1") && shift ;;
@@ -150,6 +152,7 @@ check_platform_options() {
     done
     [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-* have a Xen"
     [[ $platform == nested-kvm || -z $host_kernel ]] || die "--host-kernel $host_kernel: only nested-kvm has a host kernel"
+    [[ $platform == nested-kvm ]] || ((!host_counters)) || [[ -n $host_kvm ]] || die "--host-counters: only nested-kvm has a KVM to ask"
     [[ $platform == nested-kvm || -z $host_kvm ]] || die "--host-kvm $host_kvm: only nested-kvm has a KVM to change"
     [[ $platform =~ ^(tcg|kvm)$ ]] || ((!iso)) || die "--iso: $platform cannot boot a CD, tcg and kvm can"
     [[ $machine != microvm* ]] || ((!iso)) || die "--iso: microvm has no CD drive"

@@ -281,6 +281,10 @@ constexpr std::array kKeys{
         }},
     Key{"soak"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_seconds(w, out.soak_s, kOneWeek, e); }},
+    Key{"linger_ms"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.linger_ms, 0, kOneHourMs, e);
+        }},
     Key{"nmis"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.nmis, kOffOn, e); }},
     Key{"drop_starts"sv, true,

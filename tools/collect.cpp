@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/host_counters.hpp"
 #include "tools/text.hpp"
 
 namespace spinkick::report {
@@ -29,12 +30,42 @@ Stream read_logs(const std::vector<std::filesystem::path>& logs) {
     return parser.stream();
 }
 
+namespace {
+
+/// The records of the stream, and one with the host's counters.
+std::vector<StreamRecord> with_host_record(const Stream& stream, const RunFacts& facts) {
+    std::vector<StreamRecord> records = stream.records;
+    if (facts.host_counters) {
+        StreamRecord host;
+        host.json = {{"type", "host_counters"}};
+        for (const auto& [name, value] : parse_host_counters(*facts.host_counters))
+            host.json[name] = value;
+        records.push_back(std::move(host));
+    }
+    return records;
+}
+
+/// What only the host can tell is a test as well; the image's verdict does not know of it.
+void add_host_test(Results& results, Judgement& judgement, const RunFacts& facts) {
+    auto test = yields_for_each_kick(results.records, parse_host_counters(*facts.host_counters), facts.id);
+    const auto word = test.status == Status::fail    ? Word::FAIL
+                      : test.status == Status::error ? Word::ERROR
+                                                     : Word::PASS;
+    if (word != Word::PASS && (judgement.word == Word::PASS || judgement.word == Word::SKIP)) {
+        judgement.word = word;
+        judgement.reason = fmt::format("{}: {}", test.name, test.reason);
+    }
+    results.tests.push_back(std::move(test));
+}
+
+} // namespace
+
 Results results_of(const Stream& stream, const RunFacts& facts) {
     Judgement judgement = judge(stream, facts.ending);
     Results results;
     for (const StreamTest& test : believed_tests(stream, judgement))
         results.tests.push_back({facts.id, test.name, *test.status, test.reason, test.ns});
-    for (const StreamRecord& record : stream.records) {
+    for (const StreamRecord& record : with_host_record(stream, facts)) {
         Json json = record.json;
         // A record names the test that it was written in, so that it can stand alone; a stall already does.
         if (const auto test = stream.tests.find(record.test); test != stream.tests.end() && !json.contains("test"))
@@ -53,6 +84,8 @@ Results results_of(const Stream& stream, const RunFacts& facts) {
             json["vm"] = *facts.id.vm;
         results.records.push_back(std::move(json));
     }
+    if (facts.host_counters)
+        add_host_test(results, judgement, facts);
     results.runs.push_back({facts.id, facts.platform, facts.timing, judgement.word, std::move(judgement.reason),
                             std::move(judgement.notes)});
     return results;

@@ -21,6 +21,7 @@ struct RunFacts {
     std::optional<std::uint32_t> pcpus;
     RunId id;
     Ending ending;
+    std::optional<std::string> host_counters{}; ///< "halt_exits=12 ...": asked for; perhaps empty
 };
 
 /// Reads the logs one after another as one stream.

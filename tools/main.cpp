@@ -118,6 +118,8 @@ int run(int argc, char** argv) {
     collect_command->add_option(
         "--xen-shutdown", facts.ending.xen_shutdown,
         "reason of the end of a Xen domain: 0 power-off, which goes with a verdict, 1 reboot, 3 crash");
+    collect_command->add_option("--host-counters", facts.host_counters,
+                                "KVM's statistics of this guest, NAME=NUMBER ...; empty if they could not be read");
     collect_command->add_flag("--timed-out", facts.ending.timed_out, "the runner had to stop the guest");
 
     auto* summary_command =

@@ -349,6 +349,11 @@ void end_with_error() noexcept {
 }
 
 void end() noexcept {
+    // Asleep meanwhile: nothing that is counted happens.
+    machine::set_tick([]() noexcept {}, milliseconds(20));
+    for (const clock::Deadline linger(milliseconds(parsed_line.linger_ms)); !linger.passed();)
+        machine::idle_unless([](void*) { return false; }, nullptr);
+    machine::set_tick(nullptr, milliseconds(20));
     switch (verdict) {
     case test::Verdict::pass:
         machine::power_off(machine::Exit::pass);

@@ -22,6 +22,7 @@
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
 #include "kernel/options.hpp"
+#include "kernel/stress/counters.hpp"
 #include "kernel/stress/workers.hpp"
 #include "kernel/sync/tuning.hpp"
 #include "version.hpp"
@@ -163,6 +164,17 @@ void emit_context_record() noexcept {
             (void)record.emit();
         }
     }
+}
+
+void emit_hypercall_record() noexcept {
+    if (!paravirt::unavailable_reason(Backend::kvm).empty())
+        return;
+    const auto events = counters::Snapshot::take();
+    static constinit std::array<char, 160> storage{};
+    JsonLine json(storage, "hypercalls");
+    json.number("kick_cpu", events[sync::LockEvent::kvm_kick_cpu]);
+    json.number("sched_yield", events[sync::LockEvent::kvm_sched_yield]);
+    (void)json.emit();
 }
 
 void report_machine_faults() noexcept {

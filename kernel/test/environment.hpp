@@ -16,6 +16,9 @@ namespace spinkick::test {
 /// Writes the record of type `context` (docs/report-format.md), the first of a run.
 void emit_context_record() noexcept;
 
+/// Writes the record of type `hypercalls`, after the last test: what the host can be asked about.
+void emit_hypercall_record() noexcept;
+
 /// After the last test: one WARN line for each thing that this machine was seen to do wrong and the kernel made good.
 void report_machine_faults() noexcept;
 

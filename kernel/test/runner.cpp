@@ -166,6 +166,7 @@ Verdict run(const Registry& registry, const CommandLine& line) noexcept {
     for (std::uint32_t i = 0; i < count; ++i)
         run_one(i + 1, *tests[i], line, counts);
     report_machine_faults();
+    emit_hypercall_record();
     // From the kernel's entry: what a run costs apart from its tests shows in one that has none.
     log("# entry to verdict: %llu us", static_cast<unsigned long long>(clock::now().value / 1'000));
     return report_verdict(counts);

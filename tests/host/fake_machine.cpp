@@ -31,5 +31,6 @@ std::string_view test::backend_unavailable_reason(Backend backend) noexcept {
 
 void test::emit_context_record() noexcept { console_write_line("# json {\"type\":\"context\"}"); }
 void test::report_machine_faults() noexcept {}
+void test::emit_hypercall_record() noexcept {}
 
 } // namespace spinkick

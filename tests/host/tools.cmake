@@ -15,6 +15,7 @@ include(GoogleTest)
 add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_files.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_host_counters.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp

@@ -33,6 +33,7 @@ collect() {
     ((repeat == 1)) || options+=(--run "$2")
     [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
     ((vms == 1)) || options+=(--vm "$3")
+    ((!host_counters)) || options+=(--host-counters "${host_counts:-}")
     case $4 in
     '') ;;
     shutdown\ *) options+=(--xen-shutdown "${4#* }") ;;

@@ -28,6 +28,33 @@ start_guest() {
     done <"$guest_file"
     "$@" -serial "file:$guest_port" </dev/null >"$guest_log" 2>&1 &
     guest_pid=$!
+    guest_counters=/run/counters-${guest_file##*/}
+    rm -f "$guest_counters"
+    [ ! -e /guests/counters ] || sample "$guest_pid" "$guest_counters" &
+}
+
+# sample PID FILE: KVM's statistics of a guest, as long as it lives: they go with it. FILE always holds a whole set.
+sample() {
+    while kill -0 "$1" 2>/dev/null; do
+        line='' complete=0
+        for folder in /sys/kernel/debug/kvm/"$1"-*; do
+            complete=1
+            for name in directed_yield_attempted directed_yield_successful halt_attempted_poll halt_exits halt_successful_poll \
+                halt_wakeup hypercalls irq_injections nmi_injections exits preemption_reported; do
+                [ -e "$folder/$name" ] || continue # not in this kernel
+                if read -r value <"$folder/$name"; then
+                    line="$line $name=$value"
+                else
+                    complete=0
+                fi
+            done 2>/dev/null
+        done
+        if [ "$complete" = 1 ] && [ -n "$line" ]; then
+            echo "$line" >"$2.new"
+            mv "$2.new" "$2"
+        fi
+        sleep 0.3
+    done
 }
 stop_guest() { kill -9 "$2"; }
 ending_of() { echo "$2"; }

@@ -107,6 +107,7 @@ run_guest() {
         [ "$ending" = silent ] || break
         tell "vm $guest silent $attempt"
     done
+    [ ! -e "/run/counters-$guest" ] || tell "vm $guest counters$(cat "/run/counters-$guest")"
     tell "vm $guest end $ending"
 }
 

@@ -110,6 +110,7 @@ make_initrd() {
     cp "$image" "$tree/image"
     [[ -z ${iso_file:-} ]] || cp "$iso_file" "$tree/image.iso"
     echo "$timeout_s" >"$tree/guests/limit_s"
+    ((!host_counters)) || : >"$tree/guests/counters"
     for ((vm = 1; vm <= vms; vm++)); do
         write_guest "$vm" >"$tree/guests/$vm"
     done
@@ -119,7 +120,7 @@ make_initrd() {
 # read_control FILE: what the host told, into $ending (by guest), and on to the user.
 read_control() {
     local word guest event text
-    ending=() complaint=()
+    ending=() complaint=() counters=()
     while read -r word guest event text; do
         case $word:$event in
         error:*) die "$platform's host: $guest $event $text" ;;
@@ -131,6 +132,7 @@ read_control() {
             say "platform hang: guest $guest printed nothing in start $text (a known fault of TCG's nested SVM)"
             platform_hangs=$((platform_hangs + 1))
             ;;
+        vm:counters) counters[guest]=$text ;;
         vm:end) ending[guest]=$text ;;
         esac
     done <"$1"
@@ -158,7 +160,7 @@ last_words() {
 platform_boot() {
     local dir=$1 run=$2 vm vm_dir attempt code=$EXIT_PASS
     local outer=$platform platform=$platform # collect() takes the one of each guest
-    local -a ending complaint
+    local -a ending complaint counters
     for ((vm = 2; vm <= vms; vm++)); do
         mkdir -p "$dir/vm-$vm"
     done
@@ -178,7 +180,7 @@ platform_boot() {
     ((!host_hung)) || timed_out=1
     read_control "$dir/control.log"
     for ((vm = 1; vm <= vms; vm++)); do
-        vm_dir=$dir platform=${kinds[vm]:-$outer}
+        vm_dir=$dir platform=${kinds[vm]:-$outer} host_counts=${counters[vm]:-}
         ((vms == 1)) || vm_dir=$dir/vm-$vm
         ((vm > 1 || vms == 1)) || { mkdir -p "$vm_dir" && mv "$dir/serial.log" "$vm_dir/"; }
         case ${ending[vm]:-} in

@@ -13,6 +13,7 @@
 #include "arch/x86/fixup.hpp"
 #include "arch/x86/paravirt/kvm_abi.hpp"
 #include "arch/x86/paravirt/xen_abi.hpp"
+#include "arch/x86/percpu.hpp"
 #include "arch/x86/xen_pv/active.hpp"
 
 namespace spinkick::paravirt {
@@ -59,7 +60,8 @@ namespace detail {
 
 } // namespace detail
 
-/// KVM's convention: RAX number, RBX RCX RDX RSI arguments, result in RAX, nothing else changed.
+/// KVM's convention: RAX number, RBX RCX RDX RSI arguments, result in RAX, nothing else changed. Kicks and yields that KVM
+/// took are counted, so that they can be compared with what it says to have done.
 [[nodiscard]] inline HypercallResult kvm_hypercall(HypercallInstruction instruction, kvm_abi::Hypercall number,
                                                    std::uint64_t a0 = 0, std::uint64_t a1 = 0, std::uint64_t a2 = 0,
                                                    std::uint64_t a3 = 0) noexcept {
@@ -80,7 +82,12 @@ namespace detail {
                      : "+a"(rax), "+d"(rdx), [faulted] "+r"(faulted)
                      : "b"(a0), "c"(a1), "S"(a3)
                      : "memory", "cc");
-    return detail::hypercall_result(rax, rdx, faulted);
+    const auto result = detail::hypercall_result(rax, rdx, faulted);
+    if (result.ok() && number == kvm_abi::Hypercall::KICK_CPU)
+        x86::count(sync::LockEvent::kvm_kick_cpu, 1);
+    else if (result.ok() && number == kvm_abi::Hypercall::SCHED_YIELD)
+        x86::count(sync::LockEvent::kvm_sched_yield, 1);
+    return result;
 }
 
 /// Xen's 64-bit convention: RAX number, RDI RSI RDX R10 R8 arguments, which Xen may overwrite (and R9, the sixth);
