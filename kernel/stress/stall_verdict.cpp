@@ -51,6 +51,13 @@ const char* meaning(StallKind kind) noexcept {
     return "";
 }
 
+namespace {
+
+/// The host has given its time to others. A quarter is a fair share on a host with four times more vCPUs than CPUs.
+bool is_robbed(const StalledCpu& cpu) noexcept { return cpu.stolen.value > cpu.silent_for.value / 4 * 3; }
+
+} // namespace
+
 StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
     const StalledCpu* lost_ipi = nullptr;
     const StalledCpu* lost_kick = nullptr;
@@ -68,14 +75,20 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
         }
         ++still;
         if (!cpu.answered) {
-            silent = &cpu;
+            // Who gets no time cannot answer: then the steal time is the better evidence.
+            if (is_robbed(cpu)) {
+                ++running;
+                ++robbed_count;
+                robbed = &cpu;
+            } else {
+                silent = &cpu;
+            }
             continue;
         }
         if (!cpu.halted) {
             ++running;
             spinning = &cpu;
-            // A quarter is a fair share on a host with four times more vCPUs than CPUs.
-            if (cpu.stolen.value > cpu.silent_for.value / 4 * 3) {
+            if (is_robbed(cpu)) {
                 ++robbed_count;
                 robbed = &cpu;
             }
