@@ -74,24 +74,20 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
             continue;
         }
         ++still;
+        // Who gets no time does not answer, does not get on, and does not even wake up when it is kicked.
+        if (is_robbed(cpu)) {
+            ++robbed_count;
+            ++running;
+            robbed = &cpu;
+            continue;
+        }
         if (!cpu.answered) {
-            // Who gets no time cannot answer: then the steal time is the better evidence.
-            if (is_robbed(cpu)) {
-                ++running;
-                ++robbed_count;
-                robbed = &cpu;
-            } else {
-                silent = &cpu;
-            }
+            silent = &cpu;
             continue;
         }
         if (!cpu.halted) {
             ++running;
             spinning = &cpu;
-            if (is_robbed(cpu)) {
-                ++robbed_count;
-                robbed = &cpu;
-            }
             continue;
         }
         if (cpu.kicks_by_ipi != 0)

@@ -5,7 +5,6 @@
 //
 // What only the host can do is not in here: it starves a vCPU if there are more of them than CPUs, and it pauses the
 // guest in selftest.pause_is_forgiven, which is the one that passes.
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -21,26 +20,19 @@ namespace {
 
 using namespace lock_tests;
 
-/// Long enough for a vCPU that shares its CPU with eleven others to have been run meanwhile.
-constexpr Nanoseconds kPatience = seconds(1);
-
 constinit workers::Barrier start{};
 
 /// The boot CPU watches; it works only where nobody else is left for it.
 [[nodiscard]] std::uint32_t first_cpu(std::uint32_t count) noexcept { return workers::available(1) >= count ? 1 : 0; }
 
-/// A job under an impatient watchdog, with the dump.
+/// A job with the dump.
 [[nodiscard]] workers::Outcome run_job(workers::Body body, std::uint32_t count) noexcept {
-    const auto usual = workers::watchdog();
-    workers::set_watchdog(std::min(usual, kPatience));
     start.reset();
     workers::Job job;
     job.body = body;
     job.count = count;
     job.first = first_cpu(count);
-    const auto outcome = workers::run(job);
-    workers::set_watchdog(usual);
-    return outcome;
+    return workers::run(job);
 }
 
 /// The end of every standstill here.
@@ -173,7 +165,7 @@ void stay_in_nmi(std::uint32_t, void*) {
                                  .nmi =
                                      []() noexcept {
                                          workers::note("stays in an NMI");
-                                         const clock::Deadline deadline(kPatience + seconds(2));
+                                         const clock::Deadline deadline(workers::watchdog() + seconds(2));
                                          while (!deadline.passed())
                                              machine::relax();
                                      }});
@@ -186,6 +178,9 @@ void refuse_nmis(test::TestContext& context) { report(context, run_job(stay_in_n
 
 // --- a host that does not run its vCPUs ------------------------------------------------------------------------------
 
+/// Fewer vCPUs on one CPU have a fair share each.
+constexpr std::uint32_t kCrowd = 9;
+
 /// Work that a vCPU still owes when it was not run; see calibrated_work.hpp.
 constexpr std::uint64_t kUnits = 1000;
 
@@ -195,7 +190,7 @@ void hold_among_busy(std::uint32_t worker, void*) {
     auto& lock = lock_under_test<L>;
     if (worker == 0)
         lock.lock();
-    if (!start.wait(worker_count(1)))
+    if (!start.wait(workers::available(1)))
         return;
     if (worker == 1) {
         workers::note("waits for the lock");
@@ -216,20 +211,20 @@ void hold_among_busy(std::uint32_t worker, void*) {
 template <class L>
 void preempt_holder(test::TestContext& context) {
     const EarlySleep early(64);
-    const auto outcome = run_job(hold_among_busy<L>, worker_count(1));
+    const auto outcome = run_job(hold_among_busy<L>, workers::available(1));
     reset_lock<L>();
     report(context, outcome);
 }
 
 /// All work, each on its own, for longer than the watchdog waits.
 void work_silently(std::uint32_t, void*) {
-    if (!start.wait(worker_count(1)))
+    if (!start.wait(workers::available(1)))
         return;
     while (!workers::over())
         stress::work(kUnits);
 }
 
-void slow_down(test::TestContext& context) { report(context, run_job(work_silently, worker_count(1))); }
+void slow_down(test::TestContext& context) { report(context, run_job(work_silently, workers::available(1))); }
 
 /// All get on, for long enough to pause them meanwhile.
 void get_on(std::uint32_t, void*) {
@@ -240,15 +235,12 @@ void get_on(std::uint32_t, void*) {
 }
 
 void be_paused(test::TestContext& context) {
-    const auto usual = workers::watchdog();
-    workers::set_watchdog(std::min(usual, kPatience));
     workers::Job job;
     job.body = get_on;
-    job.count = worker_count(first_cpu(1)); // the boot CPU only where there is no other
     job.first = first_cpu(1);
+    job.count = workers::available(job.first);
     job.duration = seconds(3);
     const auto outcome = workers::run(job);
-    workers::set_watchdog(usual);
     if (outcome.all_completed())
         context.pass();
     else
@@ -285,7 +277,7 @@ constexpr test::Test kHolderPreempted{.name = "selftest.stall_holder_preempted",
                                       .lock = Sleeping<B>::kName,
                                       .backend = B::kName,
                                       .claim = "a holder that shares its CPU with many others is what holds them up",
-                                      .min_cpus = kMostWorkers + 1,
+                                      .min_cpus = kCrowd,
                                       .needs = paravirt::need_of<B>(),
                                       .run = preempt_holder<Sleeping<B>>,
                                       .on_request = true};
@@ -293,7 +285,7 @@ template <class B>
 constexpr test::Test kSlowHost{.name = "selftest.stall_slow_host",
                                .backend = B::kName,
                                .claim = "vCPUs that all share one CPU stand still for the host's sake",
-                               .min_cpus = kMostWorkers + 1,
+                               .min_cpus = kCrowd,
                                .needs = paravirt::need_of<B>(),
                                .run = slow_down,
                                .on_request = true};
