@@ -17,6 +17,7 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_post_mortem.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp)
 target_link_libraries(test_report PRIVATE spinkick_report_core GTest::gtest GTest::gtest_main spinkick_warnings)
