@@ -266,7 +266,8 @@ std::string dump_of(const OutsideLook& look, CpuView view, const ImageSymbols* s
         }
         if (idle)
             continue;
-        stuck.push_back(&cpu);
+        if (symbols == nullptr || !cpu.known || where.place)
+            stuck.push_back(&cpu); // firmware, or a CPU that was never started, waits for nobody
         interrupts_on = interrupts_on || (cpu.rflags & kRflagsIF) != 0;
         if (cpu.known && (virtual_cpus || where.place)) {
             Json record{{"type", "stall"}};
@@ -292,7 +293,7 @@ std::string dump_of(const OutsideLook& look, CpuView view, const ImageSymbols* s
     else if (!virtual_cpus)
         verdict = "none: which vCPU waits, and for what, is known to the hypervisor alone";
     else if (stuck.empty())
-        verdict = "none: every CPU idles";
+        verdict = "none: every CPU idles, or is not in the image's code";
     else
         verdict = text_of(judge(stuck));
     if (virtual_cpus && !stuck.empty() && !interrupts_on)

@@ -266,6 +266,12 @@ TEST(PostMortem, CpusBelowAHypervisorGetNoVerdict) {
     EXPECT_TRUE(contains(text, "# stall verdict: none: which vCPU waits"));
 }
 
+TEST(PostMortem, CpusOutsideTheImageWaitForNobody) {
+    const ImageSymbols symbols("/proc/self/exe"); // whose code is elsewhere
+    const auto text = dump_of(look_at(spinning_guest()), CpuView::vcpus, &symbols, "no verdict within 6 s", "");
+    EXPECT_TRUE(contains(text, "# stall verdict: none: every CPU idles, or is not in the image's code\n"));
+}
+
 TEST(PostMortem, ACpuWithoutRegistersIsNamed) {
     auto script = spinning_guest();
     script.replies["info registers -a 0"] = returned(registers_of(0, "ffffffff80205eb2", "00000046", 0));
