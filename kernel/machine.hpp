@@ -42,6 +42,10 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] stress::FlightLog flight_log(CpuId cpu) noexcept;
 /// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
 [[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
+/// The hypervisor does say.
+[[nodiscard]] bool tells_steal_time(CpuId cpu) noexcept;
+/// The hypervisor says that it has stopped this guest since the last call on this CPU (debugger, migration, suspend).
+[[nodiscard]] bool take_guest_stopped() noexcept;
 /// Kicks that were sent to a CPU and that none of its waits has taken, by how they travel. One sent to a CPU that runs
 /// stays until that CPU waits.
 struct UntakenKicks {

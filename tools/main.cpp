@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // spinkick-report: reads what the image wrote on the serial line, and says what it means.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,8 @@
 
 #include "tools/collect.hpp"
 #include "tools/follow.hpp"
+#include "tools/post_mortem.hpp"
+#include "tools/qmp.hpp"
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
@@ -87,6 +91,12 @@ int write_trace(const std::vector<std::filesystem::path>& paths, const std::file
     return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
 }
 
+void send_qmp(const std::filesystem::path& socket, const std::vector<std::string>& commands) {
+    QmpClient qemu(socket, std::chrono::steady_clock::now() + std::chrono::seconds{5});
+    for (const std::string& command : commands)
+        fmt::print("{}\n", qemu.execute(command).dump());
+}
+
 int run(int argc, char** argv) {
     CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
     app.require_subcommand(0, 1);
@@ -146,6 +156,26 @@ int run(int argc, char** argv) {
                                "seconds after which the runner will stop the guest, for display");
     follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
 
+    PostMortemOptions post_mortem_options;
+    auto* post_mortem_command = app.add_subcommand(
+        "post-mortem", "Ask a QEMU whose guest hangs for its CPUs, and append the dump of the stall to the serial log");
+    post_mortem_command->add_option("--qmp", post_mortem_options.socket, "QEMU's QMP socket")->required();
+    post_mortem_command->add_option("--log", post_mortem_options.log, "the dump is appended to this file")->required();
+    post_mortem_command->add_option("--image", post_mortem_options.image, "the image, for names of functions")
+        ->required();
+    post_mortem_command->add_option("--after", post_mortem_options.after_s, "seconds to wait before");
+    post_mortem_command
+        ->add_option("--cpus", post_mortem_options.view,
+                     "virtual: those of the image; physical: those below its hypervisor")
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, CpuView>{{"virtual", CpuView::vcpus}, {"physical", CpuView::pcpus}}));
+
+    std::filesystem::path qmp_socket;
+    std::vector<std::string> qmp_commands;
+    auto* qmp_command = app.add_subcommand("qmp", "Send commands without arguments to a QEMU, and print its answers");
+    qmp_command->add_option("--socket", qmp_socket, "QEMU's QMP socket")->required();
+    qmp_command->add_option("command", qmp_commands, "stop, cont, query-status ...")->required();
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -157,7 +187,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, merge, trace or follow (--help)");
+        complain("which sub-command? collect, summary, merge, trace, follow, post-mortem or qmp (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -168,7 +198,12 @@ int run(int argc, char** argv) {
         return merge_runs(inputs, out);
     if (trace_command->parsed())
         return write_trace(inputs, out);
-    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
+    if (qmp_command->parsed())
+        send_qmp(qmp_socket, qmp_commands);
+    else if (post_mortem_command->parsed())
+        post_mortem(post_mortem_options);
+    else
+        follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }
 

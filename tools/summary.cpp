@@ -211,10 +211,14 @@ std::string stalls_text(const Results& results, const Painter& paint) {
             const auto value = number_in(record, key);
             return value ? fmt::format("{:#x}", *value) : printable(text_in(record, key));
         };
-        text += fmt::format("{} {}: CPU {} at {} ({}), {}, lock word {}\n", paint(Word::FAIL, "stall "),
-                            printable(text_in(record, "test")), number_in(record, "cpu").value_or(0),
-                            printable(text_in(record, "symbol")), hex("rip"), printable(text_in(record, "state")),
-                            hex("word"));
+        const auto pcpu = number_in(record, "pcpu"); // seen from outside, below the image's hypervisor
+        text +=
+            fmt::format("{} {}: {} {} at {} ({}), {}", paint(Word::FAIL, "stall "), printable(text_in(record, "test")),
+                        pcpu ? "pCPU" : "CPU", pcpu ? *pcpu : number_in(record, "cpu").value_or(0),
+                        printable(text_in(record, "symbol")), hex("rip"), printable(text_in(record, "state")));
+        text += record.contains("word") ? fmt::format(", lock word {}\n", hex("word")) : "\n";
+        if (const std::string verdict = text_in(record, "verdict"); !verdict.empty())
+            text += fmt::format("       {}\n", printable(verdict));
     }
     if (shown > kMostStalls)
         text += fmt::format("       {} more stalls in results.json\n", shown - kMostStalls);

@@ -16,6 +16,7 @@
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/paravirt/ipi.hpp"
 #include "arch/x86/paravirt/kvm.hpp"
+#include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/paravirt/xen.hpp"
 #include "arch/x86/percpu.hpp"
@@ -235,6 +236,8 @@ stress::FlightLog flight_log(CpuId cpu) noexcept {
     return {block.flight_ring, *const_cast<const volatile std::uint64_t*>(&block.flight_written)};
 }
 Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
+bool tells_steal_time(CpuId cpu) noexcept { return paravirt::steal_time::is_registered(cpu); }
+bool take_guest_stopped() noexcept { return paravirt::pvclock::take_guest_stopped(); }
 UntakenKicks untaken_kicks(CpuId cpu) noexcept {
     return {sync::KickTokens<paravirt::Ipi>::unspent(cpu),
             sync::KickTokens<paravirt::Kvm>::unspent(cpu) + sync::KickTokens<paravirt::Xen>::unspent(cpu)};

@@ -55,6 +55,13 @@ const char* meaning(StallKind kind) noexcept {
     return "";
 }
 
+namespace {
+
+/// The host has given its time to others. A quarter is a fair share on a host with four times more vCPUs than CPUs.
+bool is_robbed(const StalledCpu& cpu) noexcept { return cpu.stolen.value > cpu.silent_for.value / 4 * 3; }
+
+} // namespace
+
 StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
     const StalledCpu* lost_ipi = nullptr;
     const StalledCpu* lost_kick = nullptr;
@@ -78,6 +85,13 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
             in_cycle = &cpu;
         if (cpu.holds_up && !cpu.waits)
             stuck = &cpu;
+        // Who gets no time does not answer, does not get on, and does not even wake up when it is kicked.
+        if (is_robbed(cpu)) {
+            ++robbed_count;
+            ++running;
+            robbed = &cpu;
+            continue;
+        }
         if (!cpu.answered) {
             silent = &cpu;
             continue;
@@ -85,11 +99,6 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
         if (!cpu.halted) {
             ++running;
             spinning = &cpu;
-            // A quarter is a fair share on a host with four times more vCPUs than CPUs.
-            if (cpu.stolen.value > cpu.silent_for.value / 4 * 3) {
-                ++robbed_count;
-                robbed = &cpu;
-            }
             continue;
         }
         if (cpu.kicks_by_ipi != 0)

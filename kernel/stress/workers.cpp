@@ -74,6 +74,17 @@ bool is_running(std::uint32_t cpu) noexcept {
     return std::atomic_ref(slots[cpu].running).load(std::memory_order_acquire);
 }
 
+/// Why the watchdog itself was not run. Where no hypervisor tells, a pause and a host that is busy look alike.
+const char* reason_of_gap(Nanoseconds gap, Nanoseconds stolen, bool guest_stopped) noexcept {
+    if (guest_stopped)
+        return "paused guest (the hypervisor says so)";
+    if (stolen.value > gap.value / 2)
+        return "slow host (steal time says so)";
+    if (machine::tells_steal_time(machine::this_cpu()))
+        return "paused guest (all clocks jumped)";
+    return "paused guest or slow host (all clocks jumped, and nobody tells steal time)";
+}
+
 /// A watchdog that was not run itself knows nothing about the others: a guest that was paused, or a host that had no
 /// time for it, is no stall. Everybody's time starts anew; not for ever, since a timer that gets lost looks alike.
 void forgive_a_gap(Nanoseconds now) noexcept {
@@ -81,13 +92,14 @@ void forgive_a_gap(Nanoseconds now) noexcept {
     const auto steal = machine::steal_time(machine::this_cpu());
     const auto gap = now - last_look;
     const auto stolen = steal - last_steal;
+    const bool guest_stopped = machine::take_guest_stopped();
     last_look = now;
     last_steal = steal;
     if (gap < milliseconds(500) || gap.value < interval.value / 2 || forgiven == kMost)
         return;
     ++forgiven;
     log("# WARN watchdog: did not run for %llu ms: %s", static_cast<unsigned long long>(gap.value / 1'000'000),
-        stolen.value > gap.value / 2 ? "slow host (steal time says so)" : "paused guest (all clocks jumped)");
+        reason_of_gap(gap, stolen, guest_stopped));
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
         pulses[index(cpu)].seen_at = now;
@@ -144,7 +156,8 @@ std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
         fact = {};
         fact.cpu = cpu;
         fact.silent_for = now - pulse.seen_at;
-        fact.gets_on = fact.silent_for < interval;
+        // Not by a tick or two: of workers that stop together, some have got on a little later than others.
+        fact.gets_on = fact.silent_for.value < interval.value / 2;
         fact.stolen = machine::steal_time(cpu) - pulse.seen_steal;
         const auto kicks = machine::untaken_kicks(cpu);
         fact.kicks_by_ipi = kicks_of_this_job(kicks.by_ipi, pulse.old_kicks.by_ipi);
@@ -215,6 +228,7 @@ Outcome run(const Job& job) noexcept {
     const auto begin = clock::now();
     last_look = begin;
     last_steal = machine::steal_time(machine::this_cpu());
+    (void)machine::take_guest_stopped(); // before this job
     job_end = begin + job.deadline;
     body_end = begin + job.duration;
     is_over.store(false, std::memory_order_relaxed);
@@ -226,6 +240,8 @@ Outcome run(const Job& job) noexcept {
         auto& slot = slots[index(cpu)];
         auto& pulse = pulses[index(cpu)];
         pulse.note.store(nullptr, std::memory_order_relaxed);
+        // What it did in an earlier job is no progress in this one.
+        pulse.seen_beats = pulse.beats.load(std::memory_order_relaxed);
         pulse.seen_at = begin;
         pulse.seen_steal = machine::steal_time(cpu);
         pulse.old_kicks = machine::untaken_kicks(cpu);

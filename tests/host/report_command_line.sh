@@ -100,6 +100,17 @@ if ! cmp "$dir/pass.log" "$dir/copy.log" || ! cmp "$dir/progress" "$dir/wanted";
     failures=$((failures + 1))
 fi
 
+cp "$dir/cut.log" "$dir/hung.log"
+expect 0 'post-mortem without a QEMU' "$report" post-mortem --qmp "$dir/no-socket" --log "$dir/hung.log" --image "$dir/no-image"
+if ! grep -q '^#   .*no-socket: no QEMU answers there' "$dir/hung.log" || ! grep -q '^# stall verdict: none: ' "$dir/hung.log"; then
+    echo 'FAILED: post-mortem does not say in the log that there was no QEMU'
+    failures=$((failures + 1))
+fi
+expect 2 'post-mortem of other CPUs' "$report" post-mortem --qmp q --log l --image i --cpus some
+says 'some'
+expect 2 'qmp without a QEMU' "$report" qmp --socket "$dir/no-socket" stop
+says 'no QEMU answers there'
+
 for run in pass fail cut empty garbage hang merged; do
     if command -v xmllint >/dev/null; then
         expect 0 "junit.xml of $run is valid" xmllint --noout --quiet --schema "$schema" "$dir/$run/junit.xml"

@@ -87,6 +87,23 @@ TEST(StallVerdict, WhoTakesNoNmiIsNamed) {
     expect({kicked, silent}, StallKind::lost_kick, 2);
 }
 
+TEST(StallVerdict, WhoGetsNoTimeToAnswerIsTheHosts) {
+    auto silent = spinning(3);
+    silent.answered = false;
+    silent.stolen = seconds(9);
+    expect({spinning(1), silent}, StallKind::holder_preempted, 3);
+    expect({silent}, StallKind::slow_host, 3);
+}
+
+TEST(StallVerdict, WhoWasWokenAndGetsNoTimeHasLostNothing) {
+    auto woken = halted(1);
+    woken.stolen = seconds(9);
+    woken.interrupt_requested = true;
+    expect({spinning(2), woken}, StallKind::holder_preempted, 1);
+    woken.kicks_by_hypervisor = 1;
+    expect({spinning(2), woken}, StallKind::holder_preempted, 1);
+}
+
 TEST(StallVerdict, EveryKindHasANameAndAMeaning) {
     for (auto kind = StallKind::lost_ipi; kind <= StallKind::no_answer;
          kind = static_cast<StallKind>(static_cast<int>(kind) + 1)) {

@@ -18,6 +18,7 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_host_counters.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_post_mortem.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_trace.cpp)

@@ -3,22 +3,39 @@
 #
 # One boot: QEMU under a time limit, every byte of the serial line kept, and the verdict of the report tool.
 
+# Whose CPUs a QEMU shows when its guest hangs, if anybody's: `virtual` are the image's, `physical` those below its hypervisor.
+outside_view=
+# What looking takes at most, with the start of a program on a busy machine.
+readonly look_s=8
+
 # run_qemu DIR SECONDS COMMAND...: sets $qemu_status and $timed_out; a platform_watch sees the start, with $qemu_pid. The serial stream, which the command has on its
 # standard output, goes to DIR/serial.log and what QEMU itself says to DIR/qemu.log.
 run_qemu() {
-    local dir=$1 seconds=$2 started=$SECONDS reader
+    local dir=$1 seconds=$2 limit=$2 started=$SECONDS reader looker=''
     local watch=("$report" follow --log "$dir/serial.log" --total-timeout "$seconds")
     shift 2
-    ((verbose)) && watch=(tee "$dir/serial.log")
+    ((verbose)) && watch=(tee -a "$dir/serial.log")
     [[ -p $scratch/serial ]] || mkfifo "$scratch/serial"
     setsid "${watch[@]}" <"$scratch/serial" &
     reader=$!
+    if [[ -n $outside_view ]]; then
+        set -- "$@" -qmp "unix:$(option_value "$scratch/qmp"),server=on,wait=off"
+        limit=$((seconds + look_s))
+    fi
     # timeout(1), not a clock of our own: QEMU then ends in time even if this script is killed.
-    setsid timeout -k 5 "$seconds" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
+    setsid timeout -k 5 "$limit" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
     qemu_pid=$!
+    if [[ -n $outside_view ]]; then
+        # Behind the look SIGALRM, by which timeout(1) takes its time to be over.
+        # shellcheck disable=SC2016 # for the inner shell
+        setsid bash -c '"$@"; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
+            --log "$dir/serial.log" --image "$image" --cpus "$outside_view" &
+        looker=$!
+    fi
     qemu_status=0 timed_out=0
     if declare -F platform_watch >/dev/null; then platform_watch "$dir"; fi
     wait "$qemu_pid" || qemu_status=$?
+    [[ -z $looker ]] || terminate "$looker"
     wait "$reader"
     # 124 is timeout's word for it; if it had to kill, the status is 137, as after anybody's kill.
     if ((qemu_status == 124 || (qemu_status == 137 && SECONDS - started >= seconds))); then timed_out=1; fi

@@ -3,15 +3,17 @@
 #
 # Runs a command and judges how it ended: its exit code, what it said, and that no process of it is left.
 #
-#   expect_exit.sh --exit CODE [--says REGEX]... [--log FILE] [--needs THING]... [--send SIGNAL --after REGEX] -- COMMAND...
+#   expect_exit.sh --exit CODE [--says REGEX]... [--log FILE] [--needs THING]... [--send SIGNAL | --then SCRIPT] [--after REGEX]
+#                  -- COMMAND...
 #
 # --says    must match a line of the output or of FILE (a serial log)
 # --needs   a command or a path without which there is nothing to test: exit code 77
 # --send    INT: to the command's process group, as a terminal does; TERM: to the command alone; STOP: to its QEMU;
+# --then    a shell script, with the process ids of its QEMU in $QEMU; not 0 is a failure
 #           each once the output or FILE matches the REGEX of --after
 set -u -o pipefail
 
-wanted='' log='' signal='' after=''
+wanted='' log='' signal='' script='' after=''
 says=()
 while (($#)); do
     case $1 in
@@ -25,6 +27,7 @@ while (($#)); do
         fi
         ;;
     --send) signal=$2 ;;
+    --then) script=$2 ;;
     --after) after=$2 ;;
     --) shift && break ;;
     *) echo "expect_exit.sh: unknown option $1" >&2 && exit 2 ;;
@@ -37,6 +40,13 @@ mark=SPINKICK_EXPECT=$$-$RANDOM$RANDOM
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
+qemus() {
+    local pid
+    for pid in $(family); do
+        [[ $(<"/proc/$pid/comm") != qemu-system* ]] || echo "$pid"
+    done
+}
+
 family() { grep -lsF "$mark" /proc/[0-9]*/environ | sed 's|/proc/\(.*\)/environ|\1|' | grep -vx $$; }
 
 failures=()
@@ -47,19 +57,16 @@ fail() { failures+=("$1"); }
 setsid env --default-signal=INT "$mark" "$@" >"$output" 2>&1 &
 command=$!
 
-if [[ -n $signal ]]; then
+if [[ -n $signal$script ]]; then
     for ((tries = 0; tries < 600; tries++)); do
         ! grep -qsE "$after" "$output" ${log:+"$log"} || break
         sleep 0.1
     done
-    ((tries < 600)) || fail "'$after' did not appear within 60 s, so that SIG$signal came at another time"
+    ((tries < 600)) || fail "'$after' did not appear within 60 s, so that ${signal:-the script} came at another time"
     case $signal in
+    '') QEMU=$(qemus | tr '\n' ' ') bash -c "$script" || fail "the script ended with $?" ;;
     INT) kill -INT -- "-$command" ;;
-    STOP)
-        for pid in $(family); do
-            [[ $(<"/proc/$pid/comm") != qemu-system* ]] || kill -STOP "$pid"
-        done
-        ;;
+    STOP) qemus | xargs -r kill -STOP ;;
     *) kill "-$signal" "$command" ;;
     esac
 fi

@@ -7,6 +7,7 @@
 kvm_device=${SPINKICK_KVM_DEVICE:-/dev/kvm} # another one only in kvm_test.sh
 
 platform_defaults() {
+    outside_view=virtual
     default_smp=4 default_mem=256 default_machine=q35 default_cpu=host default_timeout=120
     platform_words=()
     # A /dev/kvm without the processor's virtualisation behind it interprets its guest: its times are not a machine's.

@@ -4,6 +4,7 @@
 # tcg: plain emulation, on any machine.
 
 platform_defaults() {
+    outside_view=virtual
     default_smp=4 default_mem=256 default_machine=q35
     # The least of the 64-bit models, not `max`: the image needs x86-64's baseline alone, and a feature that it took
     # without asking CPUID would go unseen on a model that has them all.

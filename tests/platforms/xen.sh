@@ -5,6 +5,7 @@
 # CPUs (--smp over --pcpus) is the overcommit axis.
 
 platform_defaults() {
+    outside_view=physical
     default_smp=4 default_mem=256 default_machine=q35 default_timeout=120
     # Xen's idle loop gives MWAIT a hint in ECX, at which TCG raises #GP.
     default_cpu=EPYC,-monitor

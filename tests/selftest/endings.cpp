@@ -22,10 +22,11 @@ void triple_fault(test::TestContext&) { faults::triple_fault(); }
 void stack_overflow(test::TestContext&) { faults::overflow_stack(); }
 void page_fault(test::TestContext&) { faults::read_unmapped(); }
 
+template <auto Stay>
 void hang(test::TestContext&) {
     workers::Job job;
     job.count = workers::available();
-    job.body = [](std::uint32_t, void*) { faults::spin_with_interrupts_off(); };
+    job.body = [](std::uint32_t, void*) { Stay(); };
     (void)workers::run(job);
 }
 
@@ -53,7 +54,11 @@ constexpr std::array kTests = {
                .on_request = true},
     test::Test{.name = "selftest.hang",
                .claim = "all CPUs stuck with interrupts off end the run as a hang, from outside",
-               .run = hang,
+               .run = hang<faults::spin_with_interrupts_off>,
+               .on_request = true},
+    test::Test{.name = "selftest.hang_asleep",
+               .claim = "all CPUs halted with interrupts off end the run as a hang, from outside",
+               .run = hang<faults::halt_with_interrupts_off>,
                .on_request = true},
 };
 constinit const test::TestGroup endings{kTests};

@@ -5,7 +5,9 @@
 #include "arch/x86/paging.hpp"
 #include "arch/x86/paravirt/hypercall.hpp"
 #include "arch/x86/paravirt/hypervisor.hpp"
+#include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/percpu.hpp"
+#include "arch/x86/time_stamp.hpp"
 
 namespace spinkick::paravirt::steal_time {
 
@@ -51,11 +53,24 @@ bool read_xen(CpuId cpu, xen_abi::vcpu_runstate_info& out) noexcept {
         out.state = area.state;
         for (std::size_t i = 0; i < 4; ++i)
             out.time[i] = area.time[i];
+        out.state_entry_time = before;
         if ((before & xen_abi::XEN_RUNSTATE_UPDATE) == 0 && area.state_entry_time == before)
             return true;
         x86::pause();
     }
     return false;
+}
+
+/// Xen adds a span of time when it ends; a vCPU that waits for a CPU right now has one that has not.
+std::uint64_t waiting_since_entry(const xen_abi::vcpu_runstate_info& info) noexcept {
+    if (info.state != xen_abi::RUNSTATE_runnable && info.state != xen_abi::RUNSTATE_offline)
+        return 0;
+    pvclock::Reading clock;
+    const auto* page = pvclock::page_of(x86::this_cpu());
+    if (page == nullptr || !pvclock::read(*page, clock))
+        return 0;
+    const auto now = clock.at(x86::time_stamp()).value;
+    return now > info.state_entry_time ? now - info.state_entry_time : 0;
 }
 
 } // namespace
@@ -118,7 +133,8 @@ Nanoseconds steal(CpuId cpu) noexcept {
         xen_abi::vcpu_runstate_info info{};
         if (!read_xen(cpu, info))
             return {0};
-        return {info.time[xen_abi::RUNSTATE_runnable] + info.time[xen_abi::RUNSTATE_offline]};
+        const auto ended = info.time[xen_abi::RUNSTATE_runnable] + info.time[xen_abi::RUNSTATE_offline];
+        return {ended + waiting_since_entry(info)};
     }
     case Source::none:
         break;
