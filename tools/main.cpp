@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // spinkick-report: reads what the image wrote on the serial line, and says what it means.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,15 +16,15 @@
 #include <fmt/format.h>
 
 #include "tools/collect.hpp"
+#include "tools/commands.hpp"
 #include "tools/follow.hpp"
+#include "tools/inputs.hpp"
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
 
 namespace spinkick::report {
 namespace {
-
-void complain(std::string_view text) { fmt::print(stderr, "spinkick-report: {}\n", printable(text)); }
 
 int collect(const std::vector<std::filesystem::path>& logs, const std::filesystem::path& out, const RunFacts& facts) {
     const Results results = results_of(read_logs(logs), facts);
@@ -32,25 +33,6 @@ int collect(const std::vector<std::filesystem::path>& logs, const std::filesyste
     if (results.word() == Word::ERROR && !results.reason().empty())
         complain(results.reason());
     return raw(exit_code_of(results.word()));
-}
-
-/// What could be read of several results, and whether that was all.
-struct Loaded {
-    std::vector<Results> parts;
-    bool complete = true;
-};
-
-Loaded load_all(const std::vector<std::filesystem::path>& paths) {
-    Loaded loaded;
-    for (const auto& path : paths) {
-        try {
-            loaded.parts.push_back(load_results(path));
-        } catch (const InputError& error) {
-            complain(error.what());
-            loaded.complete = false;
-        }
-    }
-    return loaded;
 }
 
 int print_summary(const std::vector<std::filesystem::path>& paths) {
@@ -125,6 +107,8 @@ int run(int argc, char** argv) {
                                "seconds after which the runner will stop the guest, for display");
     follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
 
+    const std::array commands{compare_command(app), junit_command(app)};
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -136,7 +120,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, merge or follow (--help)");
+        complain("which sub-command? collect, summary, compare, junit, merge or follow (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -145,6 +129,9 @@ int run(int argc, char** argv) {
         return print_summary(inputs);
     if (merge_command->parsed())
         return merge_runs(inputs, out);
+    for (const Command& command : commands)
+        if (command.app->parsed())
+            return command.run();
     follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }
