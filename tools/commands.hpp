@@ -15,6 +15,7 @@ struct Command {
 };
 
 [[nodiscard]] Command compare_command(CLI::App& parent);
+[[nodiscard]] Command html_command(CLI::App& parent);
 [[nodiscard]] Command junit_command(CLI::App& parent);
 
 } // namespace spinkick::report

@@ -148,6 +148,18 @@ says 'much'
 expect 2 'compare of an unknown figure' "$report" compare "$dir/base" "$dir/same" --figure speed
 says 'wait_p99'
 
+# Where the program was built without Chart.js the page is an error that names the package.
+if "$report" html "$dir/base" --out "$dir/page.html" 2>"$dir/stderr"; then
+    expect 2 'html of a missing run' "$report" html "$dir/base" "$dir/nothing" --out "$dir/page.html"
+    says 'nothing'
+    expect 2 'html into a missing folder' "$report" html "$dir/base" --out "$dir/no/such/page.html"
+    says 'no/such'
+else
+    expect 2 'html without Chart.js' "$report" html "$dir/base" --out "$dir/page.html"
+    says 'apt-get install libjs-chart.js'
+fi
+expect 2 'html without a place' "$report" html "$dir/base"
+
 expect 2 'follow without a place for the log' "$report" follow --log "$dir/no/such/log" </dev/null
 "$report" follow --log "$dir/copy.log" <"$dir/pass.log" 2>"$dir/progress"
 printf '%s\n' '[1/2] ok boot.tables' '[2/2] skip lock.a/tas/native: no KVM' >"$dir/wanted"

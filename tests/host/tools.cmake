@@ -18,6 +18,7 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_page.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_statistics.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp)
@@ -31,3 +32,8 @@ add_test(NAME host.report.command_line
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/report_command_line.sh $<TARGET_FILE:spinkick-report>
             ${CMAKE_CURRENT_LIST_DIR}/junit.xsd $<TARGET_FILE:make_sample_results>)
 set_tests_properties(host.report.command_line PROPERTIES LABELS host TIMEOUT 60)
+
+add_test(NAME host.report.page
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/report_page.sh $<TARGET_FILE:spinkick-report> $<TARGET_FILE:make_sample_results>
+            ${CMAKE_CURRENT_LIST_DIR}/page_check.js)
+set_tests_properties(host.report.page PROPERTIES LABELS host TIMEOUT 600 SKIP_RETURN_CODE 77)
