@@ -17,5 +17,6 @@ struct Command {
 [[nodiscard]] Command compare_command(CLI::App& parent);
 [[nodiscard]] Command html_command(CLI::App& parent);
 [[nodiscard]] Command junit_command(CLI::App& parent);
+[[nodiscard]] Command table_command(CLI::App& parent);
 
 } // namespace spinkick::report

@@ -9,10 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/record.hpp"
+#include "tools/sides.hpp"
 #include "tools/text.hpp"
 #include "tools/text_table.hpp"
-#include "tools/units.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -28,13 +27,6 @@ bool is_selected(const FigureId& id, const CompareOptions& options) {
     return (figures.empty() || std::find(figures.begin(), figures.end(), id.figure) != figures.end()) &&
            (locks.empty() ||
             std::any_of(locks.begin(), locks.end(), [&id](const auto& lock) { return names_lock(lock, id.lock); }));
-}
-
-std::size_t boots_in(const Results& results) {
-    std::set<std::optional<std::uint32_t>> boots;
-    for (const RunVerdict& run : results.runs)
-        boots.insert(run.id.run);
-    return boots.size();
 }
 
 // --- what cannot be compared -----------------------------------------------------------------------------------------
@@ -188,7 +180,9 @@ void judge_figures(Comparison& comparison, double threshold) {
 
 // --- text ------------------------------------------------------------------------------------------------------------
 
-std::string percent(double part) { return fmt::format("{:+.1f}%", part * 100); }
+std::string percent(double part) {
+    return fmt::format("{:+.1f}%", std::round(part * 1000) / 10 + 0.0); // no "-0.0%"
+}
 
 std::string deviation_text(const std::vector<double>& values) {
     const auto deviation = deviation_of(values);
@@ -257,7 +251,7 @@ std::string table_text(const Comparison& comparison) {
                                std::string{word_of(figure.outcome)}});
                 }
         }
-        out += text_of(place) + (place.emulated() ? " (EMULATED time: ratios only)" : "") + "\n" + table.text() + "\n";
+        out += text_of(place) + std::string{emulation_text(place.emulated())} + "\n" + table.text() + "\n";
     }
     return out;
 }
@@ -271,71 +265,6 @@ std::string list_text(const Comparison& comparison, Outcome outcome, std::string
                                figure.change ? fmt::format(" ({})", percent(*figure.change)) : "",
                                is_floor(figure.id.lock) ? "; the machine, not a lock: null locks nothing" : "");
     return out.empty() ? "" : fmt::format("{}\n{}", title, out);
-}
-
-/// Steal over all measurements of a side, as a part of the vCPUs' time.
-std::optional<double> steal_of(const Results& results) {
-    double steal = 0;
-    double time = 0;
-    for (const Json& record : results.records) {
-        const auto ns = number_in(record, "steal_ns");
-        const auto duration = number_in(record, "duration_ns");
-        const auto cpus = number_in(record, "cpus");
-        if (!is_type(record, "bench") || !ns || !duration || !cpus)
-            continue;
-        steal += static_cast<double>(*ns);
-        time += static_cast<double>(*duration) * static_cast<double>(*cpus);
-    }
-    return time > 0 ? std::optional{steal / time} : std::nullopt;
-}
-
-/// Every field of the context records that has other values in NEW than in BASE.
-std::string differences_text(const Results& base, const Results& next) {
-    // These differ from boot to boot, or are told elsewhere.
-    static const std::set<std::string> kIgnored{"type", "run", "vm",   "ids",      "tsc_khz",
-                                                "test", "rep", "seed", "platform", "timing"};
-    const auto fields_of = [](const Results& results) {
-        std::map<std::string, std::set<std::string>> fields;
-        for (const Json& record : results.records)
-            if (is_type(record, "context"))
-                for (const auto& [key, value] : record.items())
-                    if (!kIgnored.contains(key))
-                        fields[key].insert(printable(value.is_string() ? value.get<std::string>() : value.dump()));
-        return fields;
-    };
-    const auto joined = [](const std::set<std::string>& values) {
-        constexpr std::size_t kLongest = 60;
-        std::string text;
-        for (const std::string& value : values)
-            text += (text.empty() ? "" : " | ") + (value.size() > kLongest ? value.substr(0, kLongest) + "..." : value);
-        return text.empty() ? std::string{"(not there)"} : text;
-    };
-    auto base_fields = fields_of(base);
-    auto next_fields = fields_of(next);
-    for (const auto& [key, values] : next_fields)
-        base_fields.try_emplace(key);
-    std::string out;
-    for (const auto& [key, values] : base_fields)
-        if (values != next_fields[key])
-            out += fmt::format("{:<11} {}: {} -> {}\n", out.empty() ? "differs" : "", printable(key), joined(values),
-                               joined(next_fields[key]));
-    return out.empty() ? "differs     nothing that the context records know of\n" : out;
-}
-
-std::string side_text(const char* side, const Results& results, std::size_t boots) {
-    std::string out = fmt::format("{:<11} {} boot{}", side, boots, boots == 1 ? "" : "s");
-    for (const Json& record : results.records)
-        if (is_type(record, "context")) {
-            out += fmt::format(" of spinkick {}, {}, on {}", printable(text_in(record, "version")),
-                               printable(text_in(record, "compiler")), printable(text_in(record, "platform")));
-            break;
-        }
-    if (const auto steal = steal_of(results))
-        out += fmt::format("; steal {:.1f}% of the vCPUs' time", *steal * 100);
-    if (results.word() != Word::PASS)
-        out += fmt::format("; it ended with {}{}{}: figures of a run that did not pass may be anything",
-                           name_of(results.word()), results.reason().empty() ? "" : ", ", printable(results.reason()));
-    return out + "\n";
 }
 
 std::string values_text(const Comparison& comparison) {
@@ -451,8 +380,7 @@ Comparison compare(const Results& base_results, const Results& next_results, con
 
 std::string comparison_text(const Comparison& comparison, const Results& base, const Results& next,
                             const CompareOptions& options) {
-    std::string out = side_text("BASE", base, comparison.base_boots) + side_text("NEW", next, comparison.next_boots) +
-                      differences_text(base, next);
+    std::string out = side_text("BASE", base) + side_text("NEW", next) + differences_text(base, next);
     if (!comparison.figures.empty())
         out += values_text(comparison) + "\n" + table_text(comparison) + legend_text(options) + "\n";
     out += list_text(comparison, Outcome::regression, "Worse in NEW:");

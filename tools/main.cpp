@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
                                "seconds after which the runner will stop the guest, for display");
     follow_command->add_flag("--plain", follow_options.plain, "one line for each test, even on a terminal");
 
-    const std::array commands{compare_command(app), html_command(app), junit_command(app)};
+    const std::array commands{compare_command(app), html_command(app), junit_command(app), table_command(app)};
 
     try {
         app.parse(argc, argv);
@@ -120,7 +120,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, compare, html, junit, merge or follow (--help)");
+        complain("which sub-command? collect, summary, compare, table, html, junit, merge or follow (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())

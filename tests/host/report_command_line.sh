@@ -148,6 +148,24 @@ says 'much'
 expect 2 'compare of an unknown figure' "$report" compare "$dir/base" "$dir/same" --figure speed
 says 'wait_p99'
 
+for cpus in 2 4 8; do
+    "$make_sample" "$dir/base$cpus" repetitions=5 cpus=$cpus seed=$cpus
+    "$make_sample" "$dir/new$cpus" repetitions=5 cpus=$cpus seed=1$cpus pv-queued/kvm=1.3
+done
+expect 0 'table overcommit' "$report" table overcommit "$dir/base2" "$dir/base4" "$dir/base8" --against "$dir/new2" "$dir/new4" "$dir/new8"
+says 'base stdev patched stdev %improve'
+says '4x         8 on 2'
+expect 0 'table overcommit of two locks' "$report" table overcommit "$dir/base2,$dir/base4" --lock queued --lock pv-queued
+says 'queued/native -> pv-queued/kvm 1x'
+expect 2 'table overcommit with a factor too few' "$report" table overcommit "$dir/base2" "$dir/base4" --against "$dir/new2"
+says 'patched has no acquisitions/s of tas/native (contention, 4 vCPUs on 2 host CPUs, nested-kvm)'
+says '1x         2 on 2'
+expect 2 'table overcommit of nothing against' "$report" table overcommit "$dir/base2" --lock queued
+expect 2 'table overcommit of an unknown lock' "$report" table overcommit "$dir/base2" --lock queued --lock nosuchlock
+says 'nosuchlock'
+expect 2 'table without a name' "$report" table
+expect 2 'table of a missing run' "$report" table overcommit "$dir/nothing" --against "$dir/new2"
+
 # Where the program was built without Chart.js the page is an error that names the package.
 if "$report" html "$dir/base" --out "$dir/page.html" 2>"$dir/stderr"; then
     expect 2 'html of a missing run' "$report" html "$dir/base" "$dir/nothing" --out "$dir/page.html"

@@ -18,6 +18,7 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_overcommit.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_page.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_statistics.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
