@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/host_noise.hpp"
 #include "tools/sides.hpp"
 #include "tools/text.hpp"
 #include "tools/text_table.hpp"
@@ -72,7 +73,7 @@ void add_mixtures(std::vector<std::string>& problems, const Figures& base, const
 }
 
 /// Figures of one side that the other one has not, a whole place or a whole lock as one line.
-void add_missing(std::vector<std::string>& problems, const Figures& here, const Figures& there, const char* other,
+void add_missing(Comparison& comparison, const Figures& here, const Figures& there, const char* other,
                  const CompareOptions& options) {
     const auto places = places_of(there);
     std::set<std::pair<Place, std::string>> locks;
@@ -90,8 +91,10 @@ void add_missing(std::vector<std::string>& problems, const Figures& here, const 
             line = fmt::format("{} has no figures of {} ({})", other, printable(id.lock), where);
         else
             line = fmt::format("{} has no {} of {} ({})", other, kind_of(id.figure).text, printable(id.lock), where);
-        if (said.insert(line).second)
-            problems.push_back(std::move(line));
+        if (!said.insert(line).second)
+            continue;
+        const bool may_lack = kind_of(id.figure).conditional && locks.contains({id.place, id.lock});
+        (may_lack ? comparison.notes : comparison.problems).push_back(std::move(line));
     }
 }
 
@@ -176,6 +179,21 @@ void judge_figures(Comparison& comparison, double threshold) {
         if (figure.outcome == Outcome::same && !enough)
             figure.outcome = Outcome::few;
     }
+}
+
+/// Whatever disturbs the host for a part of a boot, or between two boots, shows in locks that have nothing to do with
+/// each other, and in the floor, which is no lock.
+void add_noise(Comparison& comparison, const Figures& base, const Figures& next, double threshold) {
+    for (const auto& [side, figures] : {std::pair{"BASE", &base}, std::pair{"NEW", &next}})
+        for (const HostNoise& noise : host_noise_in(*figures))
+            comparison.noise.push_back(fmt::format("{}: {}", side, text_of(noise)));
+    for (const ComparedFigure& figure : comparison.figures)
+        if (is_floor(figure.id.lock) && figure.id.figure == Figure::acquisitions_per_s && figure.change &&
+            std::abs(*figure.change) >= threshold && rank_sum_test(figure.base, figure.next).p <= kFalseAlarm)
+            comparison.noise.push_back(
+                fmt::format("{}, which locks nothing, changed by {:+.1f}%: the machine is not the "
+                            "same",
+                            printable(figure.id.lock), *figure.change * 100));
 }
 
 // --- text ------------------------------------------------------------------------------------------------------------
@@ -305,10 +323,21 @@ std::string verdict_text(const Comparison& comparison, const CompareOptions& opt
                            "--append repeat={}. Wait and handoff have one value\n            a boot: --repeat {}.\n",
                            few, comparison.needed, kFalseAlarm * 100, std::max<std::size_t>(comparison.family, 1),
                            values_needed(kFalseAlarm, 1), comparison.needed, comparison.boots_needed);
+    for (const std::string& text : comparison.notes)
+        out += "note        " + text + "\n";
+    for (const std::string& text : comparison.noise)
+        out += "noise       " + text + "\n";
     for (const std::string& problem : comparison.problems)
         out += "problem     " + problem + "\n";
     const std::size_t regressions = comparison.count(Outcome::regression);
-    if (regressions != 0)
+    const std::size_t improvements = comparison.count(Outcome::improvement);
+    if (comparison.noise_counts && regressions + improvements != 0)
+        out += fmt::format(
+            "NO VERDICT: what got worse ({}) or better ({}) may be the host's doing. Measure again on a quiet "
+            "host, or {} boots a side\n            (run-qemu.sh --repeat {}); --unit repetition counts it "
+            "nevertheless.\n",
+            regressions, improvements, comparison.boots_needed, comparison.boots_needed);
+    else if (regressions != 0)
         out += fmt::format("REGRESSION: {} of {}\n", regressions, compared);
     else if (!comparison.can_tell())
         out += fmt::format("NO VERDICT: {}, none with enough values to show a difference\n", compared);
@@ -332,12 +361,16 @@ bool Comparison::can_tell() const noexcept {
 }
 
 ExitCode Comparison::exit_code() const noexcept {
+    if (noise_counts && count(Outcome::regression) + count(Outcome::improvement) != 0)
+        return ExitCode::error;
     if (count(Outcome::regression) != 0)
         return ExitCode::fail;
     return problems.empty() && can_tell() ? ExitCode::pass : ExitCode::error;
 }
 
 std::string Comparison::complaint() const {
+    if (problems.empty() && noise_counts)
+        return "compare: no verdict: the host was noisy: " + noise.front();
     if (problems.empty())
         return fmt::format("compare: too few values to show any difference: {} a side are needed for {} figures",
                            needed, std::max<std::size_t>(family, 1));
@@ -350,8 +383,8 @@ Comparison compare(const Results& base_results, const Results& next_results, con
     const Figures next(next_results);
     Comparison comparison;
     add_mixtures(comparison.problems, base, next);
-    add_missing(comparison.problems, base, next, "NEW", options);
-    add_missing(comparison.problems, next, base, "BASE", options);
+    add_missing(comparison, base, next, "NEW", options);
+    add_missing(comparison, next, base, "BASE", options);
     for (const auto& [side, figures] : {std::pair{"BASE", &base}, std::pair{"NEW", &next}})
         for (const std::string& missing : figures->missing())
             comparison.problems.push_back(fmt::format("{}: {}", side, missing));
@@ -375,6 +408,10 @@ Comparison compare(const Results& base_results, const Results& next_results, con
     if (comparison.figures.empty() && comparison.problems.empty())
         comparison.problems.push_back("no figure is of a lock and of a kind that --lock and --figure select");
     judge_figures(comparison, options.threshold);
+    if (comparison.replicate == Replicate::repetition) {
+        add_noise(comparison, base, next, options.threshold);
+        comparison.noise_counts = !options.replicate && !comparison.noise.empty();
+    }
     return comparison;
 }
 

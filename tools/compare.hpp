@@ -47,6 +47,9 @@ struct ComparedFigure {
 struct Comparison {
     std::vector<ComparedFigure> figures;
     std::vector<std::string> problems; ///< why it is not the comparison that was asked for
+    std::vector<std::string> notes;
+    std::vector<std::string> noise; ///< why differences between repetitions may be the host's
+    bool noise_counts = false;      ///< and nobody has asked to count them nevertheless
     Replicate replicate = Replicate::repetition;
     std::size_t base_boots = 0, next_boots = 0;
     std::size_t family = 0;       ///< figures that were tested
@@ -56,7 +59,8 @@ struct Comparison {
     [[nodiscard]] std::size_t count(Outcome outcome) const noexcept;
     /// At least one figure has so many values that a difference could be shown.
     [[nodiscard]] bool can_tell() const noexcept;
-    /// fail: a regression. error: none, but not everything was compared, or nothing could have been shown.
+    /// fail: a regression. error: none, but not everything was compared, or nothing could have been shown; or the host
+    /// was too noisy for what is shown to mean anything.
     [[nodiscard]] ExitCode exit_code() const noexcept;
     /// The one line that goes with ExitCode::error.
     [[nodiscard]] std::string complaint() const;

@@ -95,8 +95,27 @@ Place Places::of(const Json& record) {
     return place;
 }
 
+std::optional<double> kick_to_run_ns(const Json& bench, std::optional<std::uint64_t> tsc_khz) noexcept {
+    const auto woken = number_in(bench, "pv_kick_wake");
+    const auto ticks = number_in(bench, "pv_latency_wake");
+    if (!woken || !ticks || !tsc_khz || *woken == 0 || *tsc_khz == 0)
+        return std::nullopt;
+    constexpr double kNanosecondsPerMillisecond = 1e6;
+    return static_cast<double>(*ticks) / static_cast<double>(*woken) / static_cast<double>(*tsc_khz) *
+           kNanosecondsPerMillisecond;
+}
+
+std::map<RunId, std::uint64_t> tsc_frequencies(const Results& results) {
+    std::map<RunId, std::uint64_t> frequencies;
+    for (const Json& record : results.records)
+        if (const auto khz = number_in(record, "tsc_khz"); khz && is_type(record, "context"))
+            frequencies[run_id_of(record)] = *khz;
+    return frequencies;
+}
+
 Figures::Figures(const Results& results) {
     Places places(results);
+    const auto frequencies = tsc_frequencies(results);
     for (const Json& record : results.records) {
         const bool is_bench = is_type(record, "bench");
         if (!is_bench && !is_type(record, "histogram"))
@@ -121,6 +140,10 @@ Figures::Figures(const Results& results) {
                 add_figure(Figure::acquisitions_per_s, static_cast<double>(*rate));
             if (const auto jain = number("jain_permille"))
                 add_figure(Figure::jain, static_cast<double>(*jain) / 1000);
+            const auto khz = frequencies.find(run);
+            if (const auto ns =
+                    kick_to_run_ns(record, khz == frequencies.end() ? std::nullopt : std::optional{khz->second}))
+                add_figure(Figure::kick_to_run, *ns);
             const auto acquisitions = number("acquisitions");
             const auto halts = number("halts");
             const auto kicks = number("kicks");
@@ -154,13 +177,16 @@ void Figures::add(FigureId id, FigureValue value) {
     entry->second.push_back(value);
 }
 
-std::vector<double> Figures::values(const FigureId& id, Replicate replicate) const {
+const std::vector<FigureValue>& Figures::all(const FigureId& id) const {
+    static const std::vector<FigureValue> kNone;
     const auto found = values_.find(id);
-    if (found == values_.end())
-        return {};
+    return found == values_.end() ? kNone : found->second;
+}
+
+std::vector<double> Figures::values(const FigureId& id, Replicate replicate) const {
     using Key = std::pair<std::optional<std::uint32_t>, std::optional<std::uint64_t>>;
     std::vector<std::pair<Key, std::vector<double>>> groups;
-    for (const FigureValue& value : found->second) {
+    for (const FigureValue& value : all(id)) {
         const Key key{value.boot, replicate == Replicate::boot ? std::nullopt : value.repetition};
         auto group = std::find_if(groups.begin(), groups.end(), [&key](const auto& g) { return g.first == key; });
         if (group == groups.end())

@@ -23,6 +23,7 @@ enum class Figure : std::uint8_t {
     wait_p99,
     handoff_p50,
     handoff_p99,
+    kick_to_run,
     jain,
     halts_per_acquisition,
     kicks_per_acquisition,
@@ -37,14 +38,16 @@ struct FigureKind {
     std::string_view text; ///< as in tables
     Better better;         ///< halts and kicks explain a change; by themselves they are neither good nor bad
     Unit unit;
+    bool conditional = false; ///< there is none if nothing of the kind happened
 };
 
 inline constexpr std::array kFigureKinds{
     FigureKind{Figure::acquisitions_per_s, "acquisitions_per_s", "acquisitions/s", Better::higher, Unit::per_second},
     FigureKind{Figure::wait_p50, "wait_p50", "wait p50", Better::lower, Unit::nanoseconds},
     FigureKind{Figure::wait_p99, "wait_p99", "wait p99", Better::lower, Unit::nanoseconds},
-    FigureKind{Figure::handoff_p50, "handoff_p50", "handoff p50", Better::lower, Unit::nanoseconds},
-    FigureKind{Figure::handoff_p99, "handoff_p99", "handoff p99", Better::lower, Unit::nanoseconds},
+    FigureKind{Figure::handoff_p50, "handoff_p50", "handoff p50", Better::lower, Unit::nanoseconds, true},
+    FigureKind{Figure::handoff_p99, "handoff_p99", "handoff p99", Better::lower, Unit::nanoseconds, true},
+    FigureKind{Figure::kick_to_run, "kick_to_run", "kick to run", Better::lower, Unit::nanoseconds, true},
     FigureKind{Figure::jain, "jain", "Jain index", Better::higher, Unit::index},
     FigureKind{Figure::halts_per_acquisition, "halts", "halts/acquisition", Better::neither, Unit::ratio},
     FigureKind{Figure::kicks_per_acquisition, "kicks", "kicks/acquisition", Better::neither, Unit::ratio},
@@ -116,6 +119,8 @@ class Figures {
     /// In the order in which the image wrote them.
     [[nodiscard]] const std::vector<FigureId>& ids() const noexcept { return ids_; }
     [[nodiscard]] bool has(const FigureId& id) const { return values_.contains(id); }
+    /// Empty if there are none.
+    [[nodiscard]] const std::vector<FigureValue>& all(const FigureId& id) const;
     /// One number for each repetition or boot; guests that ran at the same time are one value, their mean.
     [[nodiscard]] std::vector<double> values(const FigureId& id, Replicate replicate) const;
     /// Fields of bench and histogram records that were missing or no numbers, in words.
@@ -128,6 +133,12 @@ class Figures {
     std::map<FigureId, std::vector<FigureValue>> values_;
     std::vector<std::string> missing_;
 };
+
+/// Mean time from a kick to its target running, over one bench record; nothing if no wait was kicked.
+[[nodiscard]] std::optional<double> kick_to_run_ns(const Json& bench, std::optional<std::uint64_t> tsc_khz) noexcept;
+
+/// The TSC frequency of each run, as its context record has it.
+[[nodiscard]] std::map<RunId, std::uint64_t> tsc_frequencies(const Results& results);
 
 /// Finds the place of each bench and histogram record: a histogram has no number of CPUs of its own and belongs to the
 /// last benchmark of its name in its guest.

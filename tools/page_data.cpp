@@ -11,6 +11,7 @@
 
 #include "tools/distribution.hpp"
 #include "tools/figures.hpp"
+#include "tools/host_noise.hpp"
 #include "tools/record.hpp"
 #include "tools/statistics.hpp"
 #include "tools/text.hpp"
@@ -173,7 +174,7 @@ class Configurations {
 
 struct Lock {
     std::string lock, backend;
-    std::vector<double> per_second, jain, halts, kicks, steal;
+    std::vector<double> per_second, jain, halts, kicks, steal, kick_to_run;
     std::optional<std::uint64_t> share_min, share_max;
     Distribution wait, handoff;
 };
@@ -198,7 +199,7 @@ struct Group {
     }
 };
 
-void add_bench(Lock& lock, const Json& record) {
+void add_bench(Lock& lock, const Json& record, std::optional<std::uint64_t> tsc_khz) {
     constexpr double kPer = 1000; // halts and kicks for so many acquisitions
     if (const auto rate = number_in(record, "acquisitions_per_s"))
         lock.per_second.push_back(static_cast<double>(*rate));
@@ -214,6 +215,8 @@ void add_bench(Lock& lock, const Json& record) {
         if (const auto kicks = number_in(record, "kicks"))
             lock.kicks.push_back(kPer * static_cast<double>(*kicks) / static_cast<double>(*acquisitions));
     }
+    if (const auto ns = kick_to_run_ns(record, tsc_khz))
+        lock.kick_to_run.push_back(*ns);
     const auto steal = number_in(record, "steal_ns");
     const auto duration = number_in(record, "duration_ns");
     const auto cpus = number_in(record, "cpus");
@@ -250,6 +253,7 @@ Json lock_json(const Lock& lock) {
             {"halts", sample_json(lock.halts)},
             {"kicks", sample_json(lock.kicks)},
             {"steal", sample_json(lock.steal)},
+            {"kick_to_run", sample_json(lock.kick_to_run)},
             {"wait", distribution_json(lock.wait)},
             {"handoff", distribution_json(lock.handoff)}};
 }
@@ -257,6 +261,7 @@ Json lock_json(const Lock& lock) {
 std::vector<Group> groups_of(const Results& results, const Configurations& configurations) {
     std::vector<Group> groups;
     Places places(results);
+    const auto frequencies = tsc_frequencies(results);
     for (const Json& record : results.records) {
         const bool is_bench = is_type(record, "bench");
         const std::string what = is_type(record, "histogram") ? text_in(record, "what") : "";
@@ -271,15 +276,15 @@ std::vector<Group> groups_of(const Results& results, const Configurations& confi
             group = groups.insert(groups.end(), {place, configuration, {}, {}});
         group->boots.insert(id.run);
         Lock& lock = group->lock(record);
-        if (is_bench)
-            add_bench(lock, record);
+        if (const auto khz = frequencies.find(id); is_bench)
+            add_bench(lock, record, khz == frequencies.end() ? std::nullopt : std::optional{khz->second});
         else
             (what == "wait" ? lock.wait : lock.handoff).add(record);
     }
     return groups;
 }
 
-Json group_json(const Group& group, const Configurations& configurations) {
+Json group_json(const Group& group, const Configurations& configurations, const std::vector<HostNoise>& noise) {
     std::string title = text_of(group.place);
     if (configurations.count() > 1)
         title += ", configuration " + Configurations::name(group.configuration);
@@ -289,6 +294,10 @@ Json group_json(const Group& group, const Configurations& configurations) {
         repetitions = std::max(repetitions, lock.per_second.size());
         locks.push_back(lock_json(lock));
     }
+    Json noisy = Json::array();
+    for (const HostNoise& boot : noise)
+        if (boot.place == group.place && group.boots.contains(boot.boot))
+            noisy.push_back(text_of(boot));
     const auto factor = group.place.overcommit();
     return {{"title", std::move(title)},
             {"emulated", group.place.emulated()},
@@ -296,6 +305,7 @@ Json group_json(const Group& group, const Configurations& configurations) {
             {"factor", factor ? Json(*factor) : Json(nullptr)},
             {"boots", group.boots.size()},
             {"repetitions", repetitions},
+            {"noise", std::move(noisy)},
             {"locks", std::move(locks)}};
 }
 
@@ -406,8 +416,9 @@ Json page_data(const Results& results) {
                  {"tests", tests_json(results)},
                  {"overcommit", overcommit_json(groups, configurations)},
                  {"groups", Json::array()}};
+    const std::vector<HostNoise> noise = host_noise_in(Figures(results));
     for (const Group& group : groups)
-        data["groups"].push_back(group_json(group, configurations));
+        data["groups"].push_back(group_json(group, configurations, noise));
     return data;
 }
 

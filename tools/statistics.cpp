@@ -193,6 +193,46 @@ std::vector<double> holm(std::span<const double> p) {
     return adjusted;
 }
 
+Friedman friedman_test(std::span<const std::vector<double>> rows) {
+    Friedman result;
+    if (rows.size() < 2 || rows.front().size() < 2)
+        return result;
+    const std::size_t columns = rows.front().size();
+    const auto n = static_cast<double>(rows.size());
+    const auto k = static_cast<double>(columns);
+    std::vector<double> sums(columns, 0.0);
+    double ties = 0;
+    for (const std::vector<double>& row : rows) {
+        for (std::size_t column = 0; column < columns; ++column) {
+            double below = 0;
+            double equal = 0;
+            for (const double other : row) {
+                below += other < row[column] ? 1 : 0;
+                equal += other < row[column] || other > row[column] ? 0 : 1;
+            }
+            sums[column] += below + (equal + 1) / 2;
+            ties += equal * equal - 1; // over a group of t equal values this adds up to t^3 - t
+        }
+    }
+    double squares = 0;
+    for (const double sum : sums)
+        squares += (sum - n * (k + 1) / 2) * (sum - n * (k + 1) / 2);
+    const double scale = n * k * (k + 1) - ties / (k - 1);
+    if (scale <= 0)
+        return result;
+    result.statistic = 12 * squares / scale;
+    const double rest = n * (k - 1) - result.statistic;
+    if (rest <= 1e-9 * n) {
+        result.p = 0; // all rows in one order
+        return result;
+    }
+    const double f = (n - 1) * result.statistic / rest;
+    const double upper = k - 1;
+    const double lower = (k - 1) * (n - 1);
+    result.p = incomplete_beta(lower / 2, upper / 2, lower / (lower + upper * f));
+    return result;
+}
+
 double student_t_quantile(double probability, double degrees) noexcept {
     const auto below = [degrees](double t) {
         return 1 - incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t)) / 2;

@@ -4,7 +4,8 @@
 // have long tails and several modes), the correction for asking many questions at once, and the interval of a change.
 //
 // F. Wilcoxon, Biometrics Bulletin 1 (1945) 80; H. B. Mann and D. R. Whitney, Ann. Math. Stat. 18 (1947) 50;
-// S. Holm, Scand. J. Stat. 6 (1979) 65; B. L. Welch, Biometrika 34 (1947) 28.
+// S. Holm, Scand. J. Stat. 6 (1979) 65; B. L. Welch, Biometrika 34 (1947) 28; M. Friedman, J. Am. Stat. Assoc. 32
+// (1937) 675; R. L. Iman and J. M. Davenport, Comm. Stat. A9 (1980) 571.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,15 @@ struct RankSum {
 /// p after Holm's correction, in the order given: comparing each with alpha keeps the chance of one false alarm in the
 /// whole family below alpha.
 [[nodiscard]] std::vector<double> holm(std::span<const double> p);
+
+struct Friedman {
+    double statistic = 0; ///< Friedman's chi-squared
+    double p = 1;         ///< by Iman's and Davenport's F
+};
+
+/// Do the columns of a table differ, whatever its rows are? Values are ranked inside their row; equal ones share their
+/// ranks. p is 1 for fewer than two rows or columns. All rows must have the same length.
+[[nodiscard]] Friedman friedman_test(std::span<const std::vector<double>> rows);
 
 struct Interval {
     double low = 0;

@@ -30,6 +30,8 @@ void set(sample::Bench& bench, std::string_view key, const std::string& value) {
         bench.cpus = number();
     else if (key == "seed")
         bench.seed = number();
+    else if (key == "busy")
+        bench.busy = std::stod(value);
     else if (key == "buckets")
         bench.buckets = number() != 0;
     else // a lock's speed: queued/native=0.5

@@ -63,7 +63,7 @@ good() {
     fi
 }
 
-good "$dir/one.html" 7 'one run'
+good "$dir/one.html" 8 'one run'
 [ "$(grep -c 'background rgb' "$dir/found")" -eq 3 ] || failed 'the check did not see the background'
 [ "$(grep '^charts light' "$dir/found" | sed 's/.*background//')" != "$(grep '^charts dark' "$dir/found" | sed 's/.*background//')" ] ||
     failed 'light and dark have one background'
@@ -72,12 +72,17 @@ grep -q '^banner 1,' "$dir/found" || failed 'emulated time is not marked'
 "$make_sample" "$dir/2x" repetitions=5 boots=2 cpus=4 seed=2 buckets=0
 "$make_sample" "$dir/4x" repetitions=5 cpus=8 seed=3
 "$report" html "$dir/2x,$dir/4x" --out "$dir/curves.html" || failed 'html of several runs'
-good "$dir/curves.html" 16 'overcommit' # two of curves, seven for each factor
+good "$dir/curves.html" 18 'overcommit' # two of curves, eight for each factor
 
 "$make_sample" "$dir/real" timing=real platform=kvm
 "$report" html "$dir/real" --out "$dir/real.html" || failed 'html of a real run'
-good "$dir/real.html" 7 'real time'
+good "$dir/real.html" 8 'real time'
 grep -q '^banner 0, marks 0' "$dir/found" || failed 'real time is marked as emulated'
+
+"$make_sample" "$dir/busy" repetitions=8 busy=0.4 timing=real
+"$report" html "$dir/busy" --out "$dir/busy.html" || failed 'html of a noisy run'
+good "$dir/busy.html" 8 'noisy run'
+grep -q '^banner 1, marks 0' "$dir/found" || failed 'a busy host is not marked'
 
 # Controls: the check must be able to fail.
 sed 's/"points":\[\[[0-9].*\]\]/"points":[]/' "$dir/one.html" | sed 's/"per_second":{[^}]*}/"per_second":{"mean":null,"stdev":null,"values":[]}/g' >"$dir/empty.html"

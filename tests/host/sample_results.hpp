@@ -31,6 +31,7 @@ struct Bench {
     std::uint32_t seed = 1;
     double spread = 0.05;                     ///< of the logarithm of a repetition's throughput
     double boot_spread = 0;                   ///< of that of a whole boot
+    double busy = 1;                          ///< factor for all locks in the second half of the repetitions of a boot
     double slow_moments = 0;                  ///< part of the repetitions that got a third of the throughput
     std::map<std::string, double> speed = {}; ///< factor for single locks, such as "queued/native"
     bool buckets = true;
@@ -120,7 +121,8 @@ inline Results bench_results(const Bench& bench) {
                     const auto speed = bench.speed.find(lock + "/" + backend);
                     own[i] = 20'000.0 * static_cast<double>(i + 1) * boot_factor *
                              (speed == bench.speed.end() ? 1.0 : speed->second);
-                    double rate = own[i] * std::exp(bench.spread * normal());
+                    double rate =
+                        own[i] * std::exp(bench.spread * normal()) * (2 * rep < bench.repetitions ? 1 : bench.busy);
                     if (normal.uniform() < bench.slow_moments)
                         rate /= 3;
                     const bool sleeps = backend != "native";
@@ -141,6 +143,11 @@ inline Results bench_results(const Bench& bench) {
                          {"longest_run", 10},
                          {"halts", sleeps ? acquisitions / 100 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
                          {"kicks", sleeps ? acquisitions / 90 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
+                         {"pv_kick_wake", sleeps ? acquisitions / 100 : 0},
+                         {"pv_latency_wake", // in ticks of 2 GHz: some 5 us for each wake
+                          sleeps ? static_cast<std::uint64_t>(static_cast<double>(acquisitions / 100) * 10'000 *
+                                                              (0.9 + 0.2 * normal.uniform()))
+                                 : 0},
                          {"spurious", 0},
                          {"steal_ns", static_cast<std::uint64_t>(100'000'000 * normal.uniform())}},
                         "bench");

@@ -43,7 +43,7 @@ TEST(PageData, HasEveryFigureOfEveryLock) {
     ASSERT_NE(lock, nullptr);
     EXPECT_EQ(lock->at("per_second").at("values").size(), 3u);
     EXPECT_EQ(lock->at("share"), Json::parse("[12.5, 31.2]"));
-    for (const char* key : {"jain", "halts", "kicks", "steal"})
+    for (const char* key : {"jain", "halts", "kicks", "steal", "kick_to_run"})
         EXPECT_EQ(lock->at(key).at("values").size(), 3u) << key;
     EXPECT_NEAR(lock->at("halts").at("mean").get<double>(), 10, 1); // one in a hundred acquisitions
     EXPECT_EQ(data.at("overcommit").size(), 0u);
@@ -134,6 +134,14 @@ TEST(PageData, NamesWhatDidNotPass) {
     EXPECT_EQ(data.at("tests").at("troubles")[1].at("status"), "not run");
     EXPECT_EQ(data.at("tests").at("skips")[0].at("reason"), "claims no order");
     EXPECT_EQ(data.at("verdict").at("notes").size(), 1u);
+}
+
+TEST(PageData, MarksABusyHost) {
+    Bench bench;
+    bench.repetitions = 8;
+    EXPECT_EQ(page_data(bench_results(bench)).at("groups")[0].at("noise").size(), 0u);
+    bench.busy = 0.4;
+    EXPECT_EQ(page_data(bench_results(bench)).at("groups")[0].at("noise").size(), 1u);
 }
 
 TEST(PageData, StrangeRecordsAreLeftOut) {

@@ -164,6 +164,36 @@ TEST(Holm, ByHand) {
     EXPECT_TRUE(holm(Values{}).empty());
 }
 
+TEST(Friedman, TheExampleOfHollanderAndWolfe) {
+    // Three ways to round first base, 22 runners (1973, p. 140); with its ties chi-squared is 11.143.
+    const std::vector<Values> times{{5.40, 5.50, 5.55}, {5.85, 5.70, 5.75}, {5.20, 5.60, 5.50}, {5.55, 5.50, 5.40},
+                                    {5.90, 5.85, 5.70}, {5.45, 5.55, 5.60}, {5.40, 5.40, 5.35}, {5.45, 5.50, 5.35},
+                                    {5.25, 5.15, 5.00}, {5.85, 5.80, 5.70}, {5.25, 5.20, 5.10}, {5.65, 5.55, 5.45},
+                                    {5.60, 5.35, 5.45}, {5.05, 5.00, 4.95}, {5.50, 5.50, 5.40}, {5.45, 5.55, 5.50},
+                                    {5.55, 5.55, 5.35}, {5.45, 5.50, 5.55}, {5.50, 5.45, 5.25}, {5.65, 5.60, 5.40},
+                                    {5.70, 5.65, 5.55}, {6.30, 6.30, 6.25}};
+    const Friedman test = friedman_test(times);
+    EXPECT_NEAR(test.statistic, 11.143, 0.001);
+    EXPECT_NEAR(test.p, 0.0038, 0.002); // chi-squared's own p is 0.0038; F's is a little smaller
+}
+
+TEST(Friedman, EdgesAndRate) {
+    EXPECT_DOUBLE_EQ(friedman_test(std::vector<Values>{{1, 2, 3}}).p, 1);
+    EXPECT_DOUBLE_EQ(friedman_test(std::vector<Values>{{1, 1}, {2, 2}}).p, 1);
+    EXPECT_LT(friedman_test(std::vector<Values>(8, Values{1, 2, 3})).p, 1e-6);
+    sample::Normal normal(5);
+    int called = 0;
+    for (int i = 0; i < 2000; ++i) {
+        std::vector<Values> rows(6, Values(8));
+        for (std::size_t row = 0; row < rows.size(); ++row)
+            for (double& value : rows[row])
+                value = static_cast<double>(row) + std::exp(normal());
+        called += friedman_test(rows).p <= 0.01 ? 1 : 0;
+    }
+    EXPECT_GE(called, 4);
+    EXPECT_LE(called, 34);
+}
+
 TEST(StudentT, PublishedQuantiles) {
     EXPECT_NEAR(student_t_quantile(0.975, 1), 12.706, 0.001);
     EXPECT_NEAR(student_t_quantile(0.975, 2), 4.303, 0.001);

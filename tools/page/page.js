@@ -325,6 +325,10 @@
           (group.factor === null ? "" : `; overcommit ${plain(group.factor)}x`),
       ),
     );
+    for (const noise of group.noise)
+      page.append(
+        element("p", { class: "banner warning noise" }, `Noisy: ${noise}. Something else kept the host busy for a part of it; means and deviations are those of two machines.`),
+      );
     const cards = element("div", { class: "cards" });
     page.append(cards);
 
@@ -460,6 +464,17 @@
       );
     else note(cards, "Halts and kicks", "No lock halted or kicked in these runs.");
 
+    const woken = locks.filter((lock) => lock.kick_to_run);
+    if (woken.length)
+      card(
+        cards,
+        "Kick to run",
+        "Mean time from the call of a kick to its target running again, of each repetition that had kicks; read on two CPUs.",
+        emulated,
+        barHeight(woken.length),
+        bars(woken, { title: "kick to run", axis: "from kick to running", sample: (lock) => lock.kick_to_run, text: time, tick: (value) => roundTime(value) }),
+      );
+
     const stolen = locks.filter((lock) => lock.steal);
     if (stolen.some((lock) => lock.steal.mean > 0))
       card(
@@ -490,6 +505,7 @@
       ["p99", (lock) => bound(lock.handoff, "p99")],
       ["halts/1000", (lock) => (lock.halts ? small(lock.halts.mean) : "-")],
       ["kicks/1000", (lock) => (lock.kicks ? small(lock.kicks.mean) : "-")],
+      ["kick to run", (lock) => mean(lock.kick_to_run, time)],
       ["steal", (lock) => (lock.steal ? percent(lock.steal.mean) : "-")],
     ];
     return element(
