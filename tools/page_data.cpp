@@ -125,8 +125,9 @@ class Configurations {
             rows.emplace_back(key, label);
         for (const Configuration& configuration : all_)
             for (const auto& [key, values] : configuration.fields)
-                if (!kLeftOut.contains(key) &&
-                    std::none_of(rows.begin(), rows.end(), [&key](const auto& row) { return row.first == key; }))
+                if (!kLeftOut.contains(key) && std::none_of(rows.begin(), rows.end(), [&name = key](const auto& row) {
+                        return row.first == name;
+                    }))
                     rows.emplace_back(key, key);
         Json json = {{"boots", Json::array()}, {"rows", Json::array()}};
         for (const Configuration& configuration : all_)

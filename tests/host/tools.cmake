@@ -32,7 +32,7 @@ target_link_libraries(make_sample_results PRIVATE spinkick_report_core spinkick_
 add_test(NAME host.report.command_line
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/report_command_line.sh $<TARGET_FILE:spinkick-report>
             ${CMAKE_CURRENT_LIST_DIR}/junit.xsd $<TARGET_FILE:make_sample_results>)
-set_tests_properties(host.report.command_line PROPERTIES LABELS host TIMEOUT 60)
+set_tests_properties(host.report.command_line PROPERTIES LABELS host TIMEOUT 300)
 
 add_test(NAME host.report.page
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/report_page.sh $<TARGET_FILE:spinkick-report> $<TARGET_FILE:make_sample_results>
