@@ -3,82 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
 
+#include "tools/distribution.hpp"
 #include "tools/record.hpp"
+#include "tools/statistics.hpp"
 #include "tools/text.hpp"
 #include "tools/units.hpp"
 
 namespace spinkick::report {
 namespace {
-
-/// What a histogram says; merged from several runs by their buckets.
-class Distribution {
-  public:
-    void add(const Json& record) {
-        ++parts_;
-        const auto keep_largest = [&record](std::optional<std::uint64_t>& value, const char* key) {
-            if (const auto number = number_in(record, key))
-                value = std::max(value.value_or(0), *number);
-        };
-        keep_largest(worst_p50_, "p50_ns");
-        keep_largest(worst_p99_, "p99_ns");
-        keep_largest(max_, "max_ns");
-        keep_largest(skew_, "skew_ns");
-        const auto buckets = record.find("buckets");
-        if (buckets == record.end() || !buckets->is_array()) {
-            all_have_buckets_ = false;
-            return;
-        }
-        for (const Json& bucket : *buckets) {
-            if (bucket.is_array() && bucket.size() == 2 && bucket[0].is_number_unsigned() &&
-                bucket[1].is_number_unsigned())
-                buckets_[bucket[0].get<std::uint64_t>()] += bucket[1].get<std::uint64_t>();
-            else
-                all_have_buckets_ = false;
-        }
-    }
-
-    [[nodiscard]] std::string p50() const { return percentile(50, worst_p50_); }
-    [[nodiscard]] std::string p99() const { return percentile(99, worst_p99_); }
-    [[nodiscard]] std::string max() const { return max_ ? human_time(*max_) : "-"; }
-    [[nodiscard]] std::optional<std::uint64_t> skew() const noexcept { return skew_; }
-    /// Percentiles of several runs without buckets can only be bounded.
-    [[nodiscard]] bool bounded() const noexcept { return parts_ > 1 && !all_have_buckets_; }
-
-  private:
-    [[nodiscard]] std::string percentile(std::uint64_t percent, std::optional<std::uint64_t> worst) const {
-        if (!worst)
-            return "-";
-        if (parts_ == 1)
-            return human_time(*worst);
-        if (!all_have_buckets_)
-            return "<" + human_time(*worst);
-        std::uint64_t total = 0;
-        for (const auto& [lowest, count] : buckets_)
-            total += count;
-        const std::uint64_t wanted = total / 100 * percent + total % 100 * percent / 100;
-        std::uint64_t seen = 0;
-        for (const auto& [lowest, count] : buckets_) {
-            seen += count;
-            if (seen > wanted || seen == total)
-                return human_time(lowest);
-        }
-        return "-";
-    }
-
-    int parts_ = 0;
-    bool all_have_buckets_ = true;
-    std::map<std::uint64_t, std::uint64_t> buckets_;
-    std::optional<std::uint64_t> worst_p50_, worst_p99_, max_, skew_;
-};
 
 /// One lock in all its repetitions.
 struct Row {
@@ -119,19 +58,11 @@ struct Table {
     }
 };
 
-double mean(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 /// Sample standard deviation in percent of the mean.
 std::string deviation(const std::vector<double>& values) {
-    const double middle = values.empty() ? 0 : mean(values);
-    if (values.size() < 2 || middle <= 0)
-        return "-";
-    double squares = 0;
-    for (const double value : values)
-        squares += (value - middle) * (value - middle);
-    return fmt::format("{:.1f}%", 100 * std::sqrt(squares / static_cast<double>(values.size() - 1)) / middle);
+    const double mean = mean_of(values);
+    const auto deviation = deviation_of(values);
+    return deviation && mean > 0 ? fmt::format("{:.1f}%", 100 * *deviation / mean) : "-";
 }
 
 std::string count_text(std::optional<std::uint64_t> count) {
@@ -146,20 +77,23 @@ constexpr std::size_t kColumns = 16;
 using Cells = std::array<std::string, kColumns>;
 
 Cells cells_of(const Row& row) {
-    const auto of = [](const std::optional<Distribution>& distribution, auto figure) {
-        return distribution ? ((*distribution).*figure)() : std::string{"-"};
+    const auto time = [](std::optional<std::uint64_t> ns, bool bounded) {
+        return ns ? (bounded ? "<" : "") + human_time(*ns) : std::string{"-"};
+    };
+    const auto percentile = [&time](const std::optional<Distribution>& distribution, unsigned percent) {
+        return distribution ? time(distribution->percentile(percent), distribution->is_bounded()) : std::string{"-"};
     };
     return {printable(row.lock),
-            row.per_second.empty() ? "-" : human_count(mean(row.per_second)),
+            row.per_second.empty() ? "-" : human_count(mean_of(row.per_second)),
             deviation(row.per_second),
             percent(row.share_min),
             percent(row.share_max),
-            row.jain.empty() ? "-" : fmt::format("{:.3f}", mean(row.jain)),
-            of(row.wait, &Distribution::p50),
-            of(row.wait, &Distribution::p99),
-            of(row.wait, &Distribution::max),
-            of(row.handoff, &Distribution::p50),
-            of(row.handoff, &Distribution::p99),
+            row.jain.empty() ? "-" : fmt::format("{:.3f}", mean_of(row.jain)),
+            percentile(row.wait, 50),
+            percentile(row.wait, 99),
+            time(row.wait ? row.wait->max_ns() : std::nullopt, false),
+            percentile(row.handoff, 50),
+            percentile(row.handoff, 99),
             count_text(row.halts),
             count_text(row.kicks),
             count_text(row.spurious),
@@ -230,9 +164,9 @@ std::string legend(const std::vector<Table>& tables) {
             floor = floor || row.lock.starts_with("null/");
             for (const auto* distribution : {&row.wait, &row.handoff})
                 if (*distribution) {
-                    bounded = bounded || (*distribution)->bounded();
-                    skew_known = skew_known || (*distribution)->skew();
-                    skew = std::max(skew, (*distribution)->skew().value_or(0));
+                    bounded = bounded || (*distribution)->is_bounded();
+                    skew_known = skew_known || (*distribution)->skew_ns();
+                    skew = std::max(skew, (*distribution)->skew_ns().value_or(0));
                 }
         }
     std::string text =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // spinkick-report: reads what the image wrote on the serial line, and says what it means.
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,9 @@
 #include <fmt/format.h>
 
 #include "tools/collect.hpp"
+#include "tools/commands.hpp"
 #include "tools/follow.hpp"
+#include "tools/inputs.hpp"
 #include "tools/post_mortem.hpp"
 #include "tools/qmp.hpp"
 #include "tools/results.hpp"
@@ -28,8 +31,6 @@
 namespace spinkick::report {
 namespace {
 
-void complain(std::string_view text) { fmt::print(stderr, "spinkick-report: {}\n", printable(text)); }
-
 int collect(const std::vector<std::filesystem::path>& logs, const std::filesystem::path& out, const RunFacts& facts) {
     const Results results = results_of(read_logs(logs), facts);
     write_files(results, out);
@@ -37,25 +38,6 @@ int collect(const std::vector<std::filesystem::path>& logs, const std::filesyste
     if (results.word() == Word::ERROR && !results.reason().empty())
         complain(results.reason());
     return raw(exit_code_of(results.word()));
-}
-
-/// What could be read of several results, and whether that was all.
-struct Loaded {
-    std::vector<Results> parts;
-    bool complete = true;
-};
-
-Loaded load_all(const std::vector<std::filesystem::path>& paths) {
-    Loaded loaded;
-    for (const auto& path : paths) {
-        try {
-            loaded.parts.push_back(load_results(path));
-        } catch (const InputError& error) {
-            complain(error.what());
-            loaded.complete = false;
-        }
-    }
-    return loaded;
 }
 
 int print_summary(const std::vector<std::filesystem::path>& paths) {
@@ -175,6 +157,7 @@ int run(int argc, char** argv) {
     auto* qmp_command = app.add_subcommand("qmp", "Send commands without arguments to a QEMU, and print its answers");
     qmp_command->add_option("--socket", qmp_socket, "QEMU's QMP socket")->required();
     qmp_command->add_option("command", qmp_commands, "stop, cont, query-status ...")->required();
+    const std::array commands{compare_command(app), html_command(app), junit_command(app), table_command(app)};
 
     try {
         app.parse(argc, argv);
@@ -187,7 +170,8 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, merge, trace, follow, post-mortem or qmp (--help)");
+        complain("which sub-command? collect, summary, compare, table, html, junit, trace, merge, follow, post-mortem or qmp "
+                 "(--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -204,6 +188,10 @@ int run(int argc, char** argv) {
         post_mortem(post_mortem_options);
     else
         follow(STDIN_FILENO, STDERR_FILENO, follow_options);
+    for (const Command& command : commands)
+        if (command.app->parsed())
+            return command.run();
+    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }
 

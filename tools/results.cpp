@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -202,33 +203,45 @@ Results merge(std::vector<Results> parts) {
     if (parts.size() == 1)
         return std::move(parts.front());
     Results whole;
-    std::set<RunId> used;
+    using Run = std::optional<std::uint32_t>;
+    std::set<std::uint32_t> used;
     for (const Results& part : parts)
         for (const RunVerdict& run : part.runs)
             if (run.id.run)
-                used.insert(run.id);
+                used.insert(*run.id.run);
 
     std::set<RunId> taken;
+    Run unnumbered; // what a boot without a number is called, until a second one comes
     std::uint32_t next = 1;
     for (Results& part : parts) {
-        // A run that has no number of its own, or the same as one before, gets the next number that nobody has.
-        std::vector<std::pair<RunId, RunId>> renamed;
-        for (RunVerdict& run : part.runs) {
-            RunId id = run.id;
-            if (!id.run || taken.contains(id)) {
-                do
-                    id.run = next++;
-                while (used.contains(id) || taken.contains(id));
+        // A boot that has no number of its own, or whose guests have been here before, gets the next number that nobody
+        // has. Guests of one boot stay together, whether they come in one part or in several.
+        std::map<Run, Run> renamed;
+        for (const RunVerdict& run : part.runs) {
+            if (renamed.contains(run.id.run))
+                continue;
+            Run number = run.id.run ? run.id.run : unnumbered;
+            const bool is_known = std::any_of(part.runs.begin(), part.runs.end(), [&](const RunVerdict& guest) {
+                return guest.id.run == run.id.run && taken.contains({number, guest.id.vm});
+            });
+            if (!number || is_known) {
+                while (!used.insert(next).second)
+                    ++next;
+                number = next;
             }
-            taken.insert(id);
-            renamed.emplace_back(run.id, id);
-            run.id = id;
+            if (!run.id.run)
+                unnumbered = number;
+            renamed[run.id.run] = number;
+        }
+        for (RunVerdict& run : part.runs) {
+            run.id.run = renamed[run.id.run];
+            taken.insert(run.id);
             whole.runs.push_back(std::move(run));
         }
-        const auto new_id = [&renamed](const RunId& old) {
-            const auto found =
-                std::find_if(renamed.begin(), renamed.end(), [&old](const auto& pair) { return pair.first == old; });
-            return found == renamed.end() ? old : found->second;
+        const auto new_id = [&renamed](RunId id) {
+            if (const auto found = renamed.find(id.run); found != renamed.end())
+                id.run = found->second;
+            return id;
         };
         for (TestResult& test : part.tests) {
             test.id = new_id(test.id);

@@ -77,7 +77,7 @@ struct Results {
 [[nodiscard]] Results from_json(std::string_view text, const std::string& source);
 /// Reads a results.json, or the one in a directory.
 [[nodiscard]] Results load_results(const std::filesystem::path& path);
-/// Several runs as one; those without a number get the next free one.
+/// Several runs as one; boots without a number get the next free one.
 [[nodiscard]] Results merge(std::vector<Results> parts);
 
 /// Names that are unique in the whole, in the order of results.tests: a run's mark is added where there are several

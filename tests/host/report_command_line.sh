@@ -4,10 +4,11 @@
 # spinkick-report as the runner and a person call it: exit codes, the one line of each error, and what other programs
 # (xmllint, prove) make of its files. The checksums in here were computed by zlib.
 #
-# Usage: report_command_line.sh SPINKICK-REPORT JUNIT.XSD
+# Usage: report_command_line.sh SPINKICK-REPORT JUNIT.XSD MAKE_SAMPLE_RESULTS
 set -u
 report=$1
 schema=$2
+make_sample=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failures=0
@@ -91,6 +92,91 @@ expect 0 'merge of passes' "$report" merge "$dir/pass" "$dir/pass" --out "$dir/m
 expect 3 'merge with a crash' "$report" merge "$dir/pass" "$dir/cut" --out "$dir/merged"
 expect 1 'merge with a fail' "$report" merge "$dir/cut" "$dir/fail" "$dir/hang" --out "$dir/merged"
 expect 2 'merge with a missing run' "$report" merge "$dir/pass" "$dir/nothing" --out "$dir/merged2"
+
+expect 0 'junit' "$report" junit "$dir/pass" "$dir/fail" --out "$dir/junit.xml"
+expect 0 'junit to standard output' "$report" junit "$dir/pass" "$dir/fail"
+if ! cmp "$dir/stdout" "$dir/junit.xml"; then
+    echo 'FAILED: junit writes two different files'
+    failures=$((failures + 1))
+fi
+expect 2 'junit of a missing run' "$report" junit "$dir/pass" "$dir/nothing"
+says 'nothing'
+
+# Ten repetitions a side are enough for a verdict; three are not.
+"$make_sample" "$dir/base" repetitions=10 seed=1
+"$make_sample" "$dir/same" repetitions=10 seed=2
+"$make_sample" "$dir/slow" repetitions=10 seed=3 queued/native=0.7
+"$make_sample" "$dir/short" repetitions=3 seed=4
+"$make_sample" "$dir/other" repetitions=10 seed=5 platform=tcg
+"$make_sample" "$dir/real" repetitions=10 seed=6 timing=real
+expect 0 'compare of equals' "$report" compare "$dir/base" "$dir/same/results.json"
+says 'NO REGRESSION'
+expect 1 'compare with a regression' "$report" compare "$dir/base" "$dir/slow"
+says 'queued/native acquisitions/s'
+says 'REGRESSION: 1 of'
+expect 0 'compare below the threshold' "$report" compare "$dir/base" "$dir/slow" --threshold 60%
+expect 0 'compare of another lock' "$report" compare "$dir/base" "$dir/slow" --lock tas --figure acquisitions_per_s
+expect 2 'compare of too little' "$report" compare "$dir/base" "$dir/short"
+says 'NO VERDICT'
+expect 0 'compare of several' "$report" compare "$dir/base,$dir/same" "$dir/same" --new "$dir/base"
+says '20 against 20, in 2 and 2 boots'
+expect 0 'compare by options' "$report" compare --base "$dir/base" --base "$dir/same" --new "$dir/same"
+expect_problem() { # WHAT TEXT ARGUMENT...
+    text=$2
+    what=$1
+    shift 2
+    expect 2 "$what" "$report" compare "$@"
+    says "$text"
+}
+expect_problem 'compare of two platforms' 'BASE ran on nested-kvm (emulated time), NEW on tcg (emulated time)' "$dir/base" "$dir/other"
+expect_problem 'compare of two kinds of time' 'NEW on nested-kvm (real time)' "$dir/base" "$dir/real"
+expect_problem 'compare of a mixture' 'problem     NEW has no figures of' "$dir/base,$dir/other" "$dir/same"
+says 'queued/native'
+expect_problem 'compare without figures' 'BASE has no figures' "$dir/pass" "$dir/base"
+expect_problem 'compare of an unknown lock' 'no figure is of a lock' "$dir/base" "$dir/same" --lock nosuchlock
+head -c 9000 "$dir/same/results.json" >"$dir/half.json"
+expect 2 'compare with half a file' "$report" compare "$dir/base" "$dir/half.json"
+says 'half.json: cut or damaged'
+expect 2 'compare with half a file more' "$report" compare "$dir/base" "$dir/same,$dir/half.json"
+says 'half.json: cut or damaged'
+says 'NO REGRESSION'
+expect 2 'compare of a newer file' "$report" compare "$dir/newer.json" "$dir/base"
+says 'schema 9'
+expect 2 'compare of one side' "$report" compare "$dir/base"
+expect 2 'compare with a bad threshold' "$report" compare "$dir/base" "$dir/same" --threshold much
+says 'much'
+expect 2 'compare of an unknown figure' "$report" compare "$dir/base" "$dir/same" --figure speed
+says 'wait_p99'
+
+for cpus in 2 4 8; do
+    "$make_sample" "$dir/base$cpus" repetitions=5 cpus=$cpus seed=$cpus
+    "$make_sample" "$dir/new$cpus" repetitions=5 cpus=$cpus seed=1$cpus pv-queued/kvm=1.3
+done
+expect 0 'table overcommit' "$report" table overcommit "$dir/base2" "$dir/base4" "$dir/base8" --against "$dir/new2" "$dir/new4" "$dir/new8"
+says 'base stdev patched stdev %improve'
+says '4x         8 on 2'
+expect 0 'table overcommit of two locks' "$report" table overcommit "$dir/base2,$dir/base4" --lock queued --lock pv-queued
+says 'queued/native -> pv-queued/kvm 1x'
+expect 2 'table overcommit with a factor too few' "$report" table overcommit "$dir/base2" "$dir/base4" --against "$dir/new2"
+says 'patched has no acquisitions/s of tas/native (contention, 4 vCPUs on 2 host CPUs, nested-kvm)'
+says '1x         2 on 2'
+expect 2 'table overcommit of nothing against' "$report" table overcommit "$dir/base2" --lock queued
+expect 2 'table overcommit of an unknown lock' "$report" table overcommit "$dir/base2" --lock queued --lock nosuchlock
+says 'nosuchlock'
+expect 2 'table without a name' "$report" table
+expect 2 'table of a missing run' "$report" table overcommit "$dir/nothing" --against "$dir/new2"
+
+# Where the program was built without Chart.js the page is an error that names the package.
+if "$report" html "$dir/base" --out "$dir/page.html" 2>"$dir/stderr"; then
+    expect 2 'html of a missing run' "$report" html "$dir/base" "$dir/nothing" --out "$dir/page.html"
+    says 'nothing'
+    expect 2 'html into a missing folder' "$report" html "$dir/base" --out "$dir/no/such/page.html"
+    says 'no/such'
+else
+    expect 2 'html without Chart.js' "$report" html "$dir/base" --out "$dir/page.html"
+    says 'apt-get install libjs-chart.js'
+fi
+expect 2 'html without a place' "$report" html "$dir/base"
 
 expect 2 'follow without a place for the log' "$report" follow --log "$dir/no/such/log" </dev/null
 "$report" follow --log "$dir/copy.log" <"$dir/pass.log" 2>"$dir/progress"

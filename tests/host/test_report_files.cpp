@@ -168,6 +168,25 @@ TEST(Merge, KeepsEveryRunApart) {
     EXPECT_EQ(count(to_junit(whole), "<testcase "), 16u);
 }
 
+TEST(Merge, GuestsOfOneBootStayTogether) {
+    std::vector<Results> parts;
+    for (int boot = 0; boot < 2; ++boot)
+        for (std::uint32_t guest = 1; guest <= 2; ++guest)
+            parts.push_back(collected(sample::passing(), {{}, guest}));
+    const Results whole = merge(std::move(parts));
+    ASSERT_EQ(whole.runs.size(), 4u);
+    EXPECT_EQ(whole.runs[0].id, (RunId{1, 1}));
+    EXPECT_EQ(whole.runs[1].id, (RunId{1, 2}));
+    EXPECT_EQ(whole.runs[2].id, (RunId{2, 1}));
+    EXPECT_EQ(whole.runs[3].id, (RunId{2, 2}));
+
+    const Results twice = merge({whole, whole});
+    ASSERT_EQ(twice.runs.size(), 8u);
+    EXPECT_EQ(twice.runs[4].id, (RunId{3, 1}));
+    EXPECT_EQ(twice.runs[5].id, (RunId{3, 2}));
+    EXPECT_EQ(twice.runs[7].id, (RunId{4, 2}));
+}
+
 TEST(Merge, RunsWithoutNumbersGetOnes) {
     std::vector<Results> parts;
     parts.push_back(collected(sample::passing()));

@@ -4,7 +4,7 @@
 # Debian packages, in two ways: tools are installed (only on --install); other machines' kernels and hypervisors are
 # only unpacked, into build/cache, which needs no root and leaves the host alone.
 
-declare -a missing_things=() missing_packages=()
+declare -a missing_things=() missing_packages=() wanted_packages=()
 
 # need_command NAME PACKAGE, need_file PATH PACKAGE: note what is missing; have_all then acts on all of it at once.
 need_command() {
@@ -12,6 +12,12 @@ need_command() {
 }
 need_file() {
     [[ -e $1 ]] || { missing_things+=("$1") missing_packages+=("$2"); }
+}
+
+# want_file PATH PACKAGE: brought by --install like what is needed; without it one thing less can be done, and that says so
+# itself when it is asked for.
+want_file() {
+    [[ -e $1 ]] || wanted_packages+=("$2")
 }
 
 # need_build_tools PRESET: what the image and the host programs of a preset are built with.
@@ -25,6 +31,7 @@ need_build_tools() {
     for header in nlohmann/json.hpp:nlohmann-json3-dev CLI/CLI.hpp:libcli11-dev fmt/core.h:libfmt-dev gelf.h:libelf-dev; do
         need_file "/usr/include/${header%:*}" "${header#*:}"
     done
+    want_file /usr/share/javascript/chart.js/chart.min.js libjs-chart.js
 }
 
 as_root() {
@@ -46,18 +53,25 @@ install_line() {
     fi
 }
 
+# apt_install PACKAGE...
+apt_install() {
+    local fetch=(env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@")
+    say "installing $*"
+    # A container's package lists are often absent or old: fetch them once the first try failed.
+    as_root "${fetch[@]}" >/dev/null 2>&1 ||
+        { as_root apt-get update -qq && as_root "${fetch[@]}" >/dev/null; }
+}
+
 # have_all: true if nothing noted is missing, or if --install brought it.
 have_all() {
+    if ((install)) && ((${#wanted_packages[@]})) && command -v apt-get >/dev/null; then
+        apt_install "${wanted_packages[@]}" || warn "--install: no ${wanted_packages[*]}: going on without"
+        wanted_packages=()
+    fi
     ((${#missing_packages[@]})) || return 0
     ((install)) || return 1
     command -v apt-get >/dev/null || die "missing: ${missing_things[*]}; $(install_line)"
-    local fetch=(env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends
-        "${missing_packages[@]}")
-    say "installing ${missing_packages[*]}"
-    # A container's package lists are often absent or old: fetch them once the first try failed.
-    as_root "${fetch[@]}" >/dev/null 2>&1 ||
-        { as_root apt-get update -qq && as_root "${fetch[@]}" >/dev/null; } ||
-        die "--install: apt-get install ${missing_packages[*]} failed"
+    apt_install "${missing_packages[@]}" || die "--install: apt-get install ${missing_packages[*]} failed"
     missing_things=() missing_packages=()
 }
 
