@@ -23,6 +23,7 @@
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
+#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -83,6 +84,19 @@ void send_qmp(const std::filesystem::path& socket, const std::vector<std::string
         fmt::print("{}\n", qemu.execute(command).dump());
 }
 
+int write_trace(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& out) {
+    Loaded loaded = load_all(paths);
+    if (loaded.parts.empty())
+        return raw(ExitCode::error);
+    const auto trace = trace_of(merge(std::move(loaded.parts)));
+    if (trace.is_null()) {
+        complain("nothing was traced: run with tests=trace.contention locks=NAME");
+        return raw(ExitCode::error);
+    }
+    write_file(out, trace.dump() + "\n");
+    return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
+}
+
 int run(int argc, char** argv) {
     CLI::App app{"Reads what the spinkick image wrote on the serial line, and says what it means."};
     app.require_subcommand(0, 1);
@@ -126,6 +140,11 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
+    auto* trace_command =
+        app.add_subcommand("trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
+    trace_command->add_option("results", inputs, "run directories or results.json files")->required();
+    trace_command->add_option("--out", out, "file to write")->required();
+
     FollowOptions follow_options;
     auto* follow_command = app.add_subcommand(
         "follow",
@@ -166,7 +185,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, merge, follow, post-mortem or qmp (--help)");
+        complain("which sub-command? collect, summary, merge, trace, follow, post-mortem or qmp (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -175,6 +194,8 @@ int run(int argc, char** argv) {
         return print_summary(inputs);
     if (merge_command->parsed())
         return merge_runs(inputs, out);
+    if (trace_command->parsed())
+        return write_trace(inputs, out);
     if (qmp_command->parsed())
         send_qmp(qmp_socket, qmp_commands);
     else if (post_mortem_command->parsed())

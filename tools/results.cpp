@@ -15,6 +15,7 @@
 #include "tools/junit.hpp"
 #include "tools/tap.hpp"
 #include "tools/text.hpp"
+#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -75,16 +76,6 @@ std::string read_file(const std::filesystem::path& path) {
     if (file.bad())
         throw InputError(fmt::format("{}: cannot be read", path.string()));
     return text;
-}
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-    const std::filesystem::path unfinished = path.string() + ".unfinished";
-    std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file)
-        throw InputError(fmt::format("{}: cannot be written: {}", unfinished.string(), std::strerror(errno)));
-    std::filesystem::rename(unfinished, path);
 }
 
 } // namespace
@@ -269,6 +260,16 @@ std::vector<std::string> unique_names(const Results& results) {
     return names;
 }
 
+void write_file(const std::filesystem::path& path, const std::string& text) {
+    const std::filesystem::path unfinished = path.string() + ".unfinished";
+    std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.close();
+    if (!file)
+        throw InputError(fmt::format("{}: cannot be written: {}", unfinished.string(), std::strerror(errno)));
+    std::filesystem::rename(unfinished, path);
+}
+
 void write_files(const Results& results, const std::filesystem::path& directory) {
     std::error_code error;
     std::filesystem::create_directories(directory, error);
@@ -277,6 +278,11 @@ void write_files(const Results& results, const std::filesystem::path& directory)
     write_file(directory / "results.tap", to_tap(results));
     write_file(directory / "junit.xml", to_junit(results));
     write_file(directory / "results.json", to_json(results));
+    // Only where something was traced; an older run's would be taken for this one's.
+    if (const auto trace = trace_of(results); !trace.is_null())
+        write_file(directory / "trace.json", trace.dump() + "\n");
+    else
+        std::filesystem::remove(directory / "trace.json", error);
 }
 
 } // namespace spinkick::report
