@@ -124,6 +124,8 @@ std::string text_of(const StallVerdict& verdict) {
         meaning = "QEMU does not tell its registers";
     else if (verdict.kind == StallKind::lost_wake_up) // kicks are counted inside
         meaning = "it halts, and no interrupt that it would take waits for it: it was not kicked, or the kick is lost";
+    else if (verdict.kind == StallKind::deadlock) // no cycle is known from outside
+        meaning = "all of them run, and none comes to its end: for each other, or for nobody";
     return fmt::format("{}, CPU {}: {}", workers::name(verdict.kind), raw(verdict.cpu), meaning);
 }
 

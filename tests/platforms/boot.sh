@@ -11,25 +11,26 @@ readonly look_s=8
 # run_qemu DIR SECONDS COMMAND...: sets $qemu_status and $timed_out; a platform_watch sees the start, with $qemu_pid. The serial stream, which the command has on its
 # standard output, goes to DIR/serial.log and what QEMU itself says to DIR/qemu.log.
 run_qemu() {
-    local dir=$1 seconds=$2 limit=$2 started=$SECONDS reader looker=''
+    local dir=$1 seconds=$2 limit=$2 started=$SECONDS reader view=$outside_view looker=''
     local watch=("$report" follow --log "$dir/serial.log" --total-timeout "$seconds")
     shift 2
     ((verbose)) && watch=(tee -a "$dir/serial.log")
     [[ -p $scratch/serial ]] || mkfifo "$scratch/serial"
     setsid "${watch[@]}" <"$scratch/serial" &
     reader=$!
-    if [[ -n $outside_view ]]; then
+    ((${#scratch} <= 100)) || view='' # the name of a socket has 107 bytes at most
+    if [[ -n $view ]]; then
         set -- "$@" -qmp "unix:$(option_value "$scratch/qmp"),server=on,wait=off"
         limit=$((seconds + look_s))
     fi
     # timeout(1), not a clock of our own: QEMU then ends in time even if this script is killed.
     setsid timeout -k 5 "$limit" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
     qemu_pid=$!
-    if [[ -n $outside_view ]]; then
+    if [[ -n $view ]]; then
         # Behind the look SIGALRM, by which timeout(1) takes its time to be over.
         # shellcheck disable=SC2016 # for the inner shell
         setsid bash -c '"$@"; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
-            --log "$dir/serial.log" --image "$image" --cpus "$outside_view" &
+            --log "$dir/serial.log" --image "$image" --cpus "$view" &
         looker=$!
     fi
     qemu_status=0 timed_out=0

@@ -91,7 +91,7 @@ readonly ok='^ok 1 selftest\.pause_is_forgiven'
 readonly unknown='did not run for [0-9]+ ms: paused guest or slow host'
 # shellcheck disable=SC2016 # for the script
 readonly pause='kill -STOP $QEMU && sleep 2 && kill -CONT $QEMU'
-readonly locks='lost wake-up=lost_wake_up,deadlock=deadlock,starvation=starvation,no answer=no_answer'
+readonly locks='lost wake-up=lost_wake_up,deadlock=deadlock,starvation=starvation,holder stuck=holder_stuck,no answer=no_answer'
 readonly by_itself='a test brings the guest to it'
 readonly crowded='sixteen vCPUs on one CPU'
 

@@ -10,9 +10,11 @@
 #include <memory>
 
 #include "kernel/stress/calibrated_work.hpp"
+#include "kernel/stress/traced_lock.hpp"
 #include "kernel/sync/pv_queued_lock.hpp"
 #include "kernel/sync/tas_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"
+#include "kernel/test/faults.hpp"
 #include "tests/lock/lock_test.hpp"
 
 namespace spinkick::selftest {
@@ -107,7 +109,7 @@ void lose_kicks(test::TestContext& context) {
 // --- spinners --------------------------------------------------------------------------------------------------------
 
 /// Two workers, two locks, each in the other's order.
-constinit std::array<sync::TicketLock<paravirt::Native>, 2> abba{};
+constinit std::array<stress::Traced<sync::TicketLock<paravirt::Native>>, 2> abba{};
 
 void take_both(std::uint32_t worker, void*) {
     abba[worker].lock();
@@ -123,6 +125,29 @@ void deadlock(test::TestContext& context) {
         std::destroy_at(&lock);
         std::construct_at(&lock);
     }
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
+        stress::Traced<sync::TicketLock<paravirt::Native>>::reset_cpu(machine::online_cpu(n));
+    report(context, outcome);
+}
+
+/// Worker 0 goes to sleep in its section.
+using Kept = sync::TicketLock<paravirt::Native>;
+
+void sleep_in_section(std::uint32_t worker, void*) {
+    auto& lock = lock_under_test<Kept>;
+    if (worker == 0)
+        lock.lock();
+    if (!start.wait(2))
+        return;
+    if (worker == 0)
+        faults::halt_with_interrupts_on();
+    lock.lock();
+    lock.unlock();
+}
+
+void keep(test::TestContext& context) {
+    const auto outcome = run_job(sleep_in_section, 2);
+    reset_lock<Kept>();
     report(context, outcome);
 }
 
@@ -239,7 +264,7 @@ void be_paused(test::TestContext& context) {
     job.body = get_on;
     job.first = first_cpu(1);
     job.count = workers::available(job.first);
-    job.duration = seconds(3);
+    job.duration = seconds(5);
     const auto outcome = workers::run(job);
     if (outcome.all_completed())
         context.pass();
@@ -313,6 +338,11 @@ constexpr std::array kTests = {
                .claim = "a worker that gets no turn while the holder gets on starves",
                .min_cpus = 2,
                .run = starve,
+               .on_request = true},
+    test::Test{.name = "selftest.stall_holder_stuck",
+               .claim = "a holder that goes to sleep in its section is what holds the other up",
+               .min_cpus = 2,
+               .run = keep,
                .on_request = true},
     test::Test{.name = "selftest.stall_no_answer",
                .claim = "a CPU that is lost in an NMI is named",
