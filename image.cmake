@@ -10,7 +10,7 @@ file(GLOB image_sources CONFIGURE_DEPENDS
     arch/x86/*.S arch/x86/*.cpp arch/x86/paravirt/*.cpp arch/x86/xen_pv/*.S arch/x86/xen_pv/*.cpp
     drivers/*.cpp
     kernel/*.cpp kernel/stress/*.cpp kernel/test/*.cpp
-    tests/selftest/*.cpp tests/smp/*.cpp tests/lock/*.cpp tests/paravirt/*.cpp tests/bench/*.cpp)
+    tests/selftest/*.cpp tests/smp/*.cpp tests/lock/*.cpp tests/paravirt/*.cpp tests/bench/*.cpp tests/trace/*.cpp tests/soak/*.cpp)
 
 # The version as git knows it, in a header that changes only when it does.
 set(version_header ${CMAKE_BINARY_DIR}/generated/version.hpp)

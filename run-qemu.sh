@@ -159,6 +159,20 @@ check_platform_options() {
     fi
 }
 
+# How long the word soak= asks for; 0 without it. A bad one is the image's to refuse.
+soak_seconds() {
+    local word seconds=0
+    for word in $append; do
+        [[ $word =~ ^soak=([0-9]{1,6})([smh]?)$ ]] || continue
+        seconds=${BASH_REMATCH[1]}
+        case ${BASH_REMATCH[2]} in
+        m) seconds=$((seconds * 60)) ;;
+        h) seconds=$((seconds * 3600)) ;;
+        esac
+    done
+    echo "$seconds"
+}
+
 load_platform() {
     local file=$platform
     case $platform in
@@ -169,7 +183,7 @@ load_platform() {
     source "$platforms/$file.sh"
     platform_defaults
     smp=${smp:-$default_smp} mem=${mem:-$default_mem} cpu=${cpu:-$default_cpu} machine=${machine:-$default_machine}
-    timeout_s=${timeout_s:-$default_timeout}
+    timeout_s=${timeout_s:-$((default_timeout + $(soak_seconds)))}
     pinning=()
     if [[ $platform =~ ^(tcg|kvm)$ ]]; then
         [[ -z $pcpus ]] || on_pcpus "$pcpus"

@@ -115,6 +115,26 @@ bool set_globs(const Word& word, GlobList& out, ErrorText& error) noexcept {
     return true;
 }
 
+/// A time as a person writes it: 90, 90s, 8m, 8h.
+bool set_seconds(const Word& word, std::uint64_t& out, std::uint64_t most, ErrorText& error) noexcept {
+    auto digits = word.value;
+    std::uint64_t unit = 1;
+    if (!digits.empty()) {
+        const char last = digits[digits.size() - 1];
+        unit = last == 'h' ? 3600 : last == 'm' ? 60 : 1;
+        if (last == 'h' || last == 'm' || last == 's')
+            digits.remove_suffix(1);
+    }
+    std::uint64_t value = 0;
+    if (!parse_number(digits, value) || value == 0 || value > most / unit) {
+        error.set("%.*s=%.*s: must be a time such as 90s, 8m or 8h, up to %lluh", shown(word.key), word.key.data(),
+                  shown(word.value), word.value.data(), static_cast<unsigned long long>(most / 3600));
+        return false;
+    }
+    out = value * unit;
+    return true;
+}
+
 template <class T>
 struct Choice {
     std::string_view name;
@@ -191,6 +211,7 @@ struct Key {
 
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kOneHourMs = 3'600'000;
+constexpr std::uint64_t kOneWeek = 7 * 24 * 3600;
 
 constexpr std::array kKeys{
     Key{"tests"sv, true,
@@ -258,6 +279,10 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.watchdog_ms, 10, kOneHourMs, e);
         }},
+    Key{"soak"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_seconds(w, out.soak_s, kOneWeek, e); }},
+    Key{"nmis"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.nmis, kOffOn, e); }},
     Key{"drop_starts"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_number(w, out.drop_starts, 0, 9, e); }},
     Key{"compact"sv, true,

@@ -69,6 +69,8 @@ struct CommandLine {
     KickChoice kick = KickChoice::automatic;
     ParavirtChoice paravirt = ParavirtChoice::automatic;
     std::uint32_t watchdog_ms = 10'000;
+    bool nmis = true;         ///< NMIs among the noise of the soak
+    std::uint64_t soak_s = 0; ///< 0: not given; else the soak runs for so long, alone unless tests= names others
     /// Negative control for the bring-up: start signals to the last CPU that are lost, from the first on.
     std::uint32_t drop_starts = 0;
     bool compact = false;

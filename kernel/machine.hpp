@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernel/stress/flight_recorder.hpp"
 #include "kernel/sync/events.hpp"
 #include "kernel/types.hpp"
 
@@ -37,6 +38,8 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept;
 /// Waits of one CPU that slept, by length, since boot: the bucket of sync::BlockedTimes.
 [[nodiscard]] std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept;
+/// The last events that a CPU has recorded.
+[[nodiscard]] stress::FlightLog flight_log(CpuId cpu) noexcept;
 /// Time that the hypervisor gave to others while this vCPU wanted to run, since boot; 0 where it does not say.
 [[nodiscard]] Nanoseconds steal_time(CpuId cpu) noexcept;
 /// Kicks that were sent to a CPU and that none of its waits has taken, by how they travel. One sent to a CPU that runs
@@ -63,6 +66,9 @@ enum class Level : std::uint8_t { interrupt, higher_interrupt, nmi };
 void set_level_handlers(const LevelHandlers& handlers) noexcept;
 /// Interrupts `cpu`, once.
 void interrupt_at(CpuId cpu, Level level) noexcept;
+/// For an NMI that has not arrived: ends the sleep of a Xen PV vCPU that was about to poll when it was sent. Xen looks
+/// for events then and not for NMIs, so that the NMI, and all after it, wait until the poll ends by something else.
+void prod(CpuId cpu) noexcept;
 /// This CPU's time stamp counter, ordered against the loads and stores around it.
 [[nodiscard]] Tsc time_stamp() noexcept;
 /// How far another CPU's counter is ahead of the boot CPU's, and how well that is known; false if it was not measured.
@@ -107,6 +113,8 @@ struct CpuState {
     bool in_hypercall = false; ///< halted, by the latter
     bool interrupts_on = false;
     std::uint64_t in_service = 0, requested = 0, tpr = 0;
+    std::uint32_t event_port = 0;                   ///< of its kicks, where they come by Xen's event channels; else 0
+    bool port_pending = false, port_masked = false; ///< before it was asked
 };
 [[nodiscard]] CpuState inspect(CpuId cpu, Nanoseconds deadline) noexcept;
 

@@ -22,6 +22,7 @@
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
+#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -53,6 +54,19 @@ int merge_runs(const std::vector<std::filesystem::path>& paths, const std::files
     write_files(whole, out);
     // A run whose results cannot be read counts as one that ended in an error.
     return raw(exit_code_of(loaded.complete ? whole.word() : worst(whole.word(), Word::ERROR)));
+}
+
+int write_trace(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& out) {
+    Loaded loaded = load_all(paths);
+    if (loaded.parts.empty())
+        return raw(ExitCode::error);
+    const auto trace = trace_of(merge(std::move(loaded.parts)));
+    if (trace.is_null()) {
+        complain("nothing was traced: run with tests=trace.contention locks=NAME");
+        return raw(ExitCode::error);
+    }
+    write_file(out, trace.dump() + "\n");
+    return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
 }
 
 int run(int argc, char** argv) {
@@ -98,6 +112,11 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
+    auto* trace_command =
+        app.add_subcommand("trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
+    trace_command->add_option("results", inputs, "run directories or results.json files")->required();
+    trace_command->add_option("--out", out, "file to write")->required();
+
     FollowOptions follow_options;
     auto* follow_command = app.add_subcommand(
         "follow",
@@ -120,7 +139,7 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, compare, table, html, junit, merge or follow (--help)");
+        complain("which sub-command? collect, summary, compare, table, html, junit, merge, trace or follow (--help)");
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -132,6 +151,8 @@ int run(int argc, char** argv) {
     for (const Command& command : commands)
         if (command.app->parsed())
             return command.run();
+    if (trace_command->parsed())
+        return write_trace(inputs, out);
     follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }

@@ -16,6 +16,7 @@
 #include "tools/junit.hpp"
 #include "tools/tap.hpp"
 #include "tools/text.hpp"
+#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -290,6 +291,11 @@ void write_files(const Results& results, const std::filesystem::path& directory)
     write_file(directory / "results.tap", to_tap(results));
     write_file(directory / "junit.xml", to_junit(results));
     write_file(directory / "results.json", to_json(results));
+    // Only where something was traced; an older run's would be taken for this one's.
+    if (const auto trace = trace_of(results); !trace.is_null())
+        write_file(directory / "trace.json", trace.dump() + "\n");
+    else
+        std::filesystem::remove(directory / "trace.json", error);
 }
 
 } // namespace spinkick::report

@@ -84,9 +84,10 @@ struct Results {
 /// runs, a number where one run has used a name twice.
 [[nodiscard]] std::vector<std::string> unique_names(const Results& results);
 
-/// The file appears whole or not at all. Throws InputError.
+/// Writes a file that appears whole or not at all. Throws InputError.
 void write_file(const std::filesystem::path& path, const std::string& text);
-/// Writes results.tap, results.json and junit.xml; each appears whole or not at all.
+/// Writes results.tap, results.json, junit.xml, and trace.json if something was traced; each appears whole or not at
+/// all.
 void write_files(const Results& results, const std::filesystem::path& directory);
 
 } // namespace spinkick::report

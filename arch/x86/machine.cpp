@@ -229,6 +229,11 @@ std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept {
 std::uint64_t blocked_waits(CpuId cpu, std::size_t bucket) noexcept {
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).blocked.buckets[bucket]); // as above
 }
+stress::FlightLog flight_log(CpuId cpu) noexcept {
+    const auto& block = percpu_of(cpu);
+    // Written by its own CPU with one instruction.
+    return {block.flight_ring, *const_cast<const volatile std::uint64_t*>(&block.flight_written)};
+}
 Nanoseconds steal_time(CpuId cpu) noexcept { return paravirt::steal_time::steal(cpu); }
 UntakenKicks untaken_kicks(CpuId cpu) noexcept {
     return {sync::KickTokens<paravirt::Ipi>::unspent(cpu),
@@ -285,20 +290,37 @@ bool is_idle(CpuId cpu) noexcept {
     return mailboxes[index(cpu)].state.load(std::memory_order_acquire) == WorkState::idle; // pairs with run()'s release
 }
 
-void rescue(CpuId cpu) noexcept { x86::rescue(cpu); }
+void rescue(CpuId cpu) noexcept {
+    x86::rescue(cpu);
+    prod(cpu);
+}
+
+void prod(CpuId cpu) noexcept {
+    if (xen_pv::is_active())
+        paravirt::Xen::send(cpu); // nothing, without a port
+}
 
 CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {
     CpuState state;
+    if (state.event_port = paravirt::Xen::port_of(cpu); state.event_port != 0) {
+        state.port_pending = paravirt::Xen::is_pending(cpu);
+        state.port_masked = paravirt::Xen::is_masked(cpu);
+    }
     auto& block = percpu_of(cpu);
     auto& snapshot = block.snapshot;
     const auto request = snapshot.request.load(std::memory_order_relaxed) + 1; // one asker at a time: the watchdog
     snapshot.request.store(request, std::memory_order_release);
     ipi::send_nmi(cpu);
-    const clock::Deadline deadline(span);
+    const clock::Deadline deadline(span), patience({span.value / 4});
+    bool prodded = false;
     while (snapshot.answer.load(std::memory_order_acquire) !=
            request) { // acquires the fields that come with the answer
         if (deadline.passed())
             return state;
+        if (!prodded && patience.passed()) {
+            prod(cpu);
+            prodded = true;
+        }
         pause();
     }
     state.answered = true;

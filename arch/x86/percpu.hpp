@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernel/stress/flight_recorder.hpp"
 #include "kernel/sync/blocked_time.hpp"
 #include "kernel/sync/events.hpp"
 #include "kernel/types.hpp"
@@ -45,6 +46,8 @@ struct alignas(64) PerCpu {
     std::uint64_t lost_shadows = 0;          ///< interrupts that came there, which no processor lets in
     std::array<std::uint64_t, sync::kLockEvents> events{};
     sync::BlockedTimes blocked{};
+    std::uint64_t flight_written = 0;          ///< events that the flight recorder was given
+    stress::FlightRing* flight_ring = nullptr; ///< where they go
 
     /// Kicks that were sent to this CPU and not yet taken by a wait. On a line of its own: others write it.
     alignas(64) std::atomic<std::uint64_t> tokens{0};
@@ -74,6 +77,12 @@ static_assert(sizeof(PerCpu) <= 4096, "one page holds a block");
 /// Adds to a counter of this CPU's block, uninterruptibly.
 inline void percpu_add(std::size_t offset, std::uint64_t amount) noexcept {
     asm volatile("addq %1, %%gs:(%0)" ::"r"(offset), "re"(amount) : "memory", "cc");
+}
+
+/// The same; returns what was there before.
+inline std::uint64_t percpu_fetch_add(std::size_t offset, std::uint64_t amount) noexcept {
+    asm volatile("xaddq %0, %%gs:(%1)" : "+r"(amount) : "r"(offset) : "memory", "cc");
+    return amount;
 }
 
 inline void count(sync::LockEvent event, std::uint64_t amount) noexcept {

@@ -40,8 +40,9 @@ struct Piece {
 };
 // The emergency stacks hold a whole report of a fault: registers, backtrace, and the formatting of each line.
 constexpr Piece kMainStack{1, 4}, kNmiStack{6, 2}, kDoubleFaultStack{9, 3}, kMachineCheckStack{13, 3}, kBlock{17, 1},
-    kScratch{19, 12};
-constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack, kBlock, kScratch};
+    kScratch{19, 12}, kFlightRing{31, 1};
+constexpr std::array kPieces = {kMainStack, kNmiStack, kDoubleFaultStack, kMachineCheckStack,
+                                kBlock,     kScratch,  kFlightRing};
 
 constexpr std::uint64_t mapped_pages() noexcept {
     std::uint64_t pages = 0;
@@ -173,6 +174,8 @@ std::uint32_t place_cpus(std::span<const ApicId> ids, std::uint64_t arena, std::
         auto& block = *blocks[placed];
         block.cpu = cpu;
         block.apic_id = id;
+        block.flight_ring =
+            new (reinterpret_cast<void*>(slot_base(cpu) + kFlightRing.first * kPageBytes)) stress::FlightRing{};
         if (placed == 0) { // stays where it came in
             block.stack_low = reinterpret_cast<std::uint64_t>(boot_stack);
             block.stack_high = reinterpret_cast<std::uint64_t>(boot_stack_top);

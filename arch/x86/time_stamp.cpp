@@ -6,6 +6,7 @@
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/xen_pv/active.hpp"
 #include "kernel/clock.hpp"
+#include "kernel/stress/flight_recorder.hpp"
 
 namespace spinkick::x86 {
 namespace {
@@ -41,6 +42,8 @@ void choose_time_stamp() noexcept {
         return;
     offset = rdtsc() - ticks;
     detail::follows_xen_time = true;
+    // Each time stamp is an exit from now on: more than most events cost that it would belong to.
+    stress::flight_recording.store(false, std::memory_order_relaxed);
 }
 
 } // namespace spinkick::x86

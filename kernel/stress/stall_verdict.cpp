@@ -21,6 +21,8 @@ const char* name(StallKind kind) noexcept {
         return "starvation";
     case StallKind::deadlock:
         return "deadlock";
+    case StallKind::holder_stuck:
+        return "holder stuck";
     case StallKind::no_answer:
         return "no answer";
     }
@@ -44,7 +46,9 @@ const char* meaning(StallKind kind) noexcept {
     case StallKind::starvation:
         return "it runs and never gets its turn, while others do";
     case StallKind::deadlock:
-        return "all of them run and wait for each other";
+        return "they wait for each other: look at the order in which locks are taken";
+    case StallKind::holder_stuck:
+        return "it holds the lock that others wait for and stands still in its section: look at what it does there";
     case StallKind::no_answer:
         return "it does not take an NMI: the host does not run it, or it is lost in one";
     }
@@ -59,6 +63,9 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
     const StalledCpu* robbed = nullptr;
     const StalledCpu* asleep = nullptr;
     const StalledCpu* spinning = nullptr;
+    const StalledCpu* at_rest = nullptr; // sleeps, and may: somebody holds what it waits for
+    const StalledCpu* in_cycle = nullptr;
+    const StalledCpu* stuck = nullptr;
     std::uint32_t still = 0, robbed_count = 0, running = 0;
     bool somebody_gets_on = false;
     for (const auto& cpu : cpus) {
@@ -67,6 +74,10 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
             continue;
         }
         ++still;
+        if (cpu.in_cycle)
+            in_cycle = &cpu;
+        if (cpu.holds_up && !cpu.waits)
+            stuck = &cpu;
         if (!cpu.answered) {
             silent = &cpu;
             continue;
@@ -87,11 +98,15 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
             lost_kick = &cpu;
         else if (cpu.interrupt_requested)
             requested = &cpu;
-        else
+        else if (!cpu.is_entitled && &cpu != stuck)
             asleep = &cpu;
+        else
+            at_rest = &cpu;
     }
     if (still == 0)
         return {};
+    if (in_cycle != nullptr)
+        return {StallKind::deadlock, in_cycle->cpu};
     if (lost_ipi != nullptr)
         return {StallKind::lost_ipi, lost_ipi->cpu};
     if (lost_kick != nullptr)
@@ -101,12 +116,16 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
     if (silent != nullptr)
         return {StallKind::no_answer, silent->cpu};
     if (robbed != nullptr)
-        return {robbed_count == running && asleep == nullptr && !somebody_gets_on ? StallKind::slow_host
-                                                                                  : StallKind::holder_preempted,
+        return {robbed_count == running && asleep == nullptr && at_rest == nullptr && !somebody_gets_on
+                    ? StallKind::slow_host
+                    : StallKind::holder_preempted,
                 robbed->cpu};
+    if (stuck != nullptr)
+        return {StallKind::holder_stuck, stuck->cpu};
     if (asleep != nullptr)
         return {StallKind::lost_wake_up, asleep->cpu};
-    return {somebody_gets_on ? StallKind::starvation : StallKind::deadlock, spinning->cpu};
+    return {somebody_gets_on ? StallKind::starvation : StallKind::deadlock,
+            (spinning != nullptr ? spinning : at_rest)->cpu};
 }
 
 } // namespace spinkick::workers

@@ -19,7 +19,8 @@ enum class StallKind : std::uint8_t {
     holder_preempted, ///< the host does not run a vCPU on which others wait
     slow_host,        ///< the host runs none of those that stand still
     starvation,       ///< a vCPU runs and never gets on, while others do
-    deadlock,         ///< all run, and none gets on
+    deadlock,         ///< each waits for a lock that another one of them holds; or all run, and none gets on
+    holder_stuck,     ///< a vCPU holds what others wait for, waits for no lock itself, and does not get on
     no_answer,        ///< a vCPU does not even take an NMI
 };
 
@@ -36,6 +37,11 @@ struct StalledCpu {
     bool interrupt_requested = false; ///< an interrupt waits that it would take, and did not
     std::uint32_t kicks_by_ipi = 0;   ///< sent to it by fixed IPI, not taken by any wait
     std::uint32_t kicks_by_hypervisor = 0;
+    // By the lock tracking; all false for locks that nobody traces.
+    bool in_cycle = false;    ///< waits for a lock whose holder waits ... for one that this CPU holds
+    bool waits = false;       ///< for a lock
+    bool holds_up = false;    ///< holds a lock that another one of these waits for
+    bool is_entitled = false; ///< the lock it waits for is held by another CPU: it may well sleep
     Nanoseconds stolen{};     ///< by the host's account, since it last got on
     Nanoseconds silent_for{}; ///< since it last got on
 };

@@ -6,6 +6,7 @@
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/stress/lock_tracking.hpp"
 #include "kernel/stress/stall_dump.hpp"
 #include "kernel/test/runner.hpp"
 
@@ -101,6 +102,35 @@ constexpr std::uint32_t kicks_of_this_job(std::uint32_t now, std::uint32_t befor
     return now >= before ? now - before : now;
 }
 
+/// Who waits for whom. A cycle counts if everybody in it stands still: else it is one of two looks at different times.
+void add_lock_facts(std::span<StalledCpu> cpus) noexcept {
+    const auto bound = machine::cpus_found();
+    const auto fact_of = [cpus](CpuId cpu) {
+        for (auto& fact : cpus)
+            if (fact.cpu == cpu)
+                return &fact;
+        return static_cast<StalledCpu*>(nullptr);
+    };
+    for (auto& fact : cpus) {
+        const auto claim = stress::lock_tracking.of(fact.cpu).waits_for();
+        fact.waits = claim.has_value();
+        if (!claim)
+            continue;
+        const auto holder = stress::lock_tracking.holder_of(claim->lock, bound);
+        fact.is_entitled = holder.has_value() && *holder != fact.cpu;
+        if (auto* held_by = holder ? fact_of(*holder) : nullptr; held_by != nullptr && held_by != &fact)
+            held_by->holds_up = true;
+        std::array<CpuId, 16> cycle{};
+        const auto length = stress::lock_tracking.cycle_from(fact.cpu, bound, cycle);
+        bool still = length != 0;
+        for (std::size_t i = 0; i < length; ++i)
+            if (const auto* other = fact_of(cycle[i]); other == nullptr || other->gets_on)
+                still = false;
+        if (still)
+            fact.in_cycle = true;
+    }
+}
+
 /// What is known about the workers that have not ended, before anybody is asked: a wait that an NMI ends takes its
 /// kicks.
 std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
@@ -120,6 +150,7 @@ std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
         fact.kicks_by_ipi = kicks_of_this_job(kicks.by_ipi, pulse.old_kicks.by_ipi);
         fact.kicks_by_hypervisor = kicks_of_this_job(kicks.by_hypervisor, pulse.old_kicks.by_hypervisor);
     }
+    add_lock_facts({facts.data(), count});
     return {facts.data(), count};
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/lock_view.hpp"
 
 namespace spinkick::sync {
 
@@ -20,6 +21,7 @@ class BrokenLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = false;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::flag;
 
     constexpr BrokenLock() noexcept = default;
     BrokenLock(const BrokenLock&) = delete;

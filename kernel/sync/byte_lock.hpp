@@ -37,6 +37,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
 
@@ -53,6 +54,7 @@ class ByteLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::spinners;
 
     constexpr ByteLock() noexcept = default;
     ByteLock(const ByteLock&) = delete;

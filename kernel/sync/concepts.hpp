@@ -74,6 +74,8 @@ concept WaitResult = std::same_as<T, void> || std::same_as<T, WaitEnd>;
 /// Optional, for directed_yield.hpp: kTellsPreemption, false if is_preempted() never says true; can_yield(), false if
 /// the hypervisor does not offer it; cpu_bound(), a number above that of every CPU there is.
 ///
+/// Optional: record(FlightEvent, std::uint32_t), into this CPU's flight recorder (flight_events.hpp).
+///
 /// Optional: record_blocked(Tsc), with a wait_unless() that returns a WaitEnd. Gets the length of every wait that
 /// slept, from the last look before it until the CPU runs again; keeps it per CPU, exact in spite of interrupts.
 ///
@@ -104,6 +106,9 @@ concept ParavirtBackend = LockMachine<B> && requires(CpuId cpu, DoneProbe done) 
 ///
 /// Optional: kHasNodes, true if each CPU has four queue nodes and lock_use_node2 to 4 and lock_no_node are counted;
 /// at_rest(), static, true if no node, slot or table entry is in use. Leaks are looked for only where these are.
+///
+/// Optional, for stall dumps: kWord, how word() is to be read; waiter(CpuId), static, where a CPU stands in the queue
+/// (lock_view.hpp).
 ///
 /// Machine is the back end. reset_cpu() forgets what locks of this type remember about a CPU between their calls (queue
 /// nodes, waiting slots): for a CPU that a watchdog threw out of lock(). The locks that it waited for are lost then and

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/lock_view.hpp"
 
 namespace spinkick::sync {
 
@@ -42,6 +43,7 @@ class DebugLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::owner;
 
     constexpr DebugLock() noexcept = default;
     DebugLock(const DebugLock&) = delete;

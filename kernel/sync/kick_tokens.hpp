@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/flight_events.hpp"
 #include "kernel/sync/tuning.hpp"
 
 namespace spinkick::sync {
@@ -37,9 +38,11 @@ class KickTokens {
     template <std::invocable Send>
     static void kick(CpuId target, Send send) noexcept {
         B::count(LockEvent::kick_stats, 1);
+        record_event<B>(FlightEvent::kicks, raw(target));
         slots_[index(target)].tokens.fetch_add(1, std::memory_order_seq_cst);
         if (!dropped())
             send();
+        record_event<B>(FlightEvent::kicked, raw(target));
     }
 
     /// Called by wait_unless() of this CPU right before it returns.

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/lock_view.hpp"
 
 namespace spinkick::sync {
 
@@ -74,6 +75,11 @@ class NodePool {
     /// All nodes of a CPU, taken or not.
     [[nodiscard]] std::array<Node, kNodesPerCpu>& nodes_of(CpuId cpu) noexcept { return cpus_[index(cpu)].nodes; }
 
+    /// Of the node that a tail names; the tail is not 0.
+    [[nodiscard]] static constexpr CpuId cpu_of(std::uint16_t tail) noexcept {
+        return CpuId{static_cast<std::uint32_t>(tail >> 2) - 1};
+    }
+
     [[nodiscard]] CpuId cpu_of(const Node& node) const noexcept {
         return CpuId{static_cast<std::uint32_t>(index_of(node) / kNodesPerCpu)};
     }
@@ -86,7 +92,44 @@ class NodePool {
         return std::all_of(cpus_.begin(), cpus_.end(), [](const PerCpu& cpu) { return cpu.nodes[0].depth == 0; });
     }
 
+    /// Where the innermost wait of a CPU stands, for a dump; nullptr in `node` if it has no node. The owner may go on
+    /// meanwhile: what is told is then out of date, and never out of bounds.
+    [[nodiscard]] WaiterView view(CpuId cpu, const Node*& node) const noexcept {
+        WaiterView view;
+        node = innermost(cpu);
+        const Node* at = node;
+        // Only waiters have somebody behind them, so a chain is not longer than all nodes together.
+        for (std::size_t hops = 0; at != nullptr && hops < cpus_.size() * kNodesPerCpu; ++hops) {
+            view.queued = true;
+            const Node* const before = predecessor(*at);
+            if (before == nullptr)
+                break;
+            if (view.ahead++ == 0)
+                view.behind = cpu_of(*before);
+            at = before;
+        }
+        return view;
+    }
+
   private:
+    [[nodiscard]] std::uint16_t depth_of(CpuId cpu) const noexcept {
+        // Another CPU's plain counter: half a word is read whole, and a wrong one costs a line of a dump.
+        const auto depth = *const_cast<const volatile std::uint16_t*>(&cpus_[index(cpu)].nodes[0].depth);
+        return std::min(depth, kNodesPerCpu);
+    }
+    [[nodiscard]] const Node* innermost(CpuId cpu) const noexcept {
+        const auto depth = depth_of(cpu);
+        return depth == 0 ? nullptr : &cpus_[index(cpu)].nodes[depth - 1u];
+    }
+    /// The waiting node that has this one behind it.
+    [[nodiscard]] const Node* predecessor(const Node& node) const noexcept {
+        for (std::uint32_t cpu = 0; cpu < cpus_.size(); ++cpu)
+            for (std::uint16_t level = 0; level < depth_of(CpuId{cpu}); ++level)
+                if (cpus_[cpu].nodes[level].next.load(std::memory_order_relaxed) == &node)
+                    return &cpus_[cpu].nodes[level];
+        return nullptr;
+    }
+
     // One CPU's nodes never share a cache line with another's: that is the point of an MCS queue.
     struct alignas(64) PerCpu {
         std::array<Node, kNodesPerCpu> nodes{};

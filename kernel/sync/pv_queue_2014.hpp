@@ -63,6 +63,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/flight_events.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/timed_kicks.hpp"
@@ -106,6 +107,17 @@ class PvQueue2014 {
             node.state.store(kActive, std::memory_order_relaxed);
     }
 
+    /// For a dump.
+    [[nodiscard]] static WaiterView waiter(CpuId cpu) noexcept {
+        const Node* node = nullptr;
+        auto view = nodes_.view(cpu, node);
+        if (node != nullptr) {
+            const auto state = node->state.load(std::memory_order_relaxed);
+            view.state = state == kHalted ? "halted" : state == kKicked ? "kicked" : "active";
+        }
+        return view;
+    }
+
     /// Looks of a waiter; 0 still means one, or else nobody would ever take the lock. Read at the start of each spin.
     [[nodiscard]] static std::uint64_t spins() noexcept {
         return std::max<std::uint64_t>(1, tuning.qspin_threshold.load(std::memory_order_relaxed));
@@ -129,6 +141,8 @@ class PvQueue2014 {
         const std::uint16_t before = word.tail().exchange(nodes_.tail_of(node), std::memory_order_acq_rel);
         Node* const prev = before != 0 ? &nodes_.node_of(before) : nullptr;
         node.prev.store(prev, std::memory_order_release);
+        if (prev != nullptr)
+            record_event<B>(FlightEvent::queued, raw(Pool::cpu_of(before)));
         return prev;
     }
 
@@ -155,8 +169,9 @@ class PvQueue2014 {
             if (node.state.compare_exchange_strong(active, kHalted, std::memory_order_seq_cst)) {
                 if (node.granted.load(std::memory_order_seq_cst) == 0) {
                     B::count(LockEvent::pv_wait_node, 1);
-                    TimedKicks<B>::wait_unless(
-                        [&node]() noexcept { return node.state.load(std::memory_order_relaxed) != kHalted; });
+                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_node, [&node]() noexcept {
+                        return node.state.load(std::memory_order_relaxed) != kHalted;
+                    });
                     if (node.granted.load(std::memory_order_relaxed) == 0)
                         B::count(LockEvent::pv_spurious_wakeup, 1);
                 }
@@ -191,8 +206,9 @@ class PvQueue2014 {
                     B::count(LockEvent::pv_wait_head, 1);
                     if (again)
                         B::count(LockEvent::pv_wait_again, 1);
-                    TimedKicks<B>::wait_unless(
-                        [&node]() noexcept { return node.state.load(std::memory_order_relaxed) != kHalted; });
+                    TimedKicks<B>::wait_unless(LockEvent::pv_wait_head, [&node]() noexcept {
+                        return node.state.load(std::memory_order_relaxed) != kHalted;
+                    });
                 }
             }
             node.state.store(kActive, std::memory_order_relaxed); // as in wait_node()

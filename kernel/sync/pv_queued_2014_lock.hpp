@@ -37,6 +37,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/pv_queue_2014.hpp"
@@ -55,6 +56,7 @@ class PvQueued2014Lock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::queued;
     static constexpr bool kHasNodes = true;
 
     constexpr PvQueued2014Lock() noexcept = default;
@@ -86,6 +88,7 @@ class PvQueued2014Lock {
 
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.whole().load(std::memory_order_relaxed); }
     static void reset_cpu(CpuId cpu) noexcept { Queue::reset_cpu(cpu); }
+    [[nodiscard]] static WaiterView waiter(CpuId cpu) noexcept { return Queue::waiter(cpu); }
 
     /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
     [[nodiscard]] static bool at_rest() noexcept { return Queue::nodes().at_rest(); }

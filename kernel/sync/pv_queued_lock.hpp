@@ -58,6 +58,8 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/flight_events.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/pv_hash.hpp"
@@ -77,6 +79,7 @@ class PvQueuedLock {
     static constexpr bool kIsFifo = false; // a newcomer may steal
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::queued;
     static constexpr bool kHasNodes = true;
 
     constexpr PvQueuedLock() noexcept = default;
@@ -111,6 +114,16 @@ class PvQueuedLock {
     static void reset_cpu(CpuId cpu) noexcept {
         hash_.erase_if([cpu](const Node& node) { return nodes_.cpu_of(node) == cpu; });
         nodes_.reset_cpu(cpu);
+    }
+    /// For a dump.
+    [[nodiscard]] static WaiterView waiter(CpuId cpu) noexcept {
+        const Node* node = nullptr;
+        auto view = nodes_.view(cpu, node);
+        if (node != nullptr) {
+            const auto state = node->state.load(std::memory_order_relaxed);
+            view.state = state == kHalted ? "halted" : state == kHashed ? "hashed" : "running";
+        }
+        return view;
     }
 
     /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
@@ -183,6 +196,7 @@ class PvQueuedLock {
         if (tail_before != 0) {
             Node& before = nodes_.node_of(tail_before);
             before.next.store(&node, std::memory_order_release);
+            record_event<B>(FlightEvent::queued, raw(Pool::cpu_of(tail_before)));
             wait_node(node, before);
         }
         wait_head(node);
@@ -224,6 +238,7 @@ class PvQueuedLock {
                     B::count(LockEvent::pv_wait_early, 1);
                 // acquire: whoever changed the state has made this node head before.
                 TimedKicks<B>::wait_unless(
+                    early ? LockEvent::pv_wait_early : LockEvent::pv_wait_node,
                     [&node]() noexcept { return node.state.load(std::memory_order_acquire) != kHalted; });
             }
             // If the state is `hashed` by now, wait_head() must know. seq_cst: decides against kick_node()'s cmpxchg.
@@ -299,8 +314,9 @@ class PvQueuedLock {
             B::count(LockEvent::pv_wait_head, 1);
             if (again)
                 B::count(LockEvent::pv_wait_again, 1);
-            TimedKicks<B>::wait_unless(
-                [this]() noexcept { return word_.locked().load(std::memory_order_relaxed) != kSlow; });
+            TimedKicks<B>::wait_unless(LockEvent::pv_wait_head, [this]() noexcept {
+                return word_.locked().load(std::memory_order_relaxed) != kSlow;
+            });
         }
     }
 

@@ -37,6 +37,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/timed_kicks.hpp"
 #include "kernel/sync/tuning.hpp"
@@ -54,6 +55,7 @@ class PvTicketLock {
     static constexpr bool kIsFifo = true;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = true;
+    static constexpr WordLayout kWord = WordLayout::pv_ticket;
 
     static_assert(B::kMaxCpus < 1u << 15, "two numbers per CPU and 16 bits");
 

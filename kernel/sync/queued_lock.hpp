@@ -37,6 +37,8 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/flight_events.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 
@@ -53,6 +55,7 @@ class QueuedLock {
     static constexpr bool kIsFifo = true;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::queued;
     static constexpr bool kHasNodes = true;
 
     constexpr QueuedLock() noexcept = default;
@@ -77,6 +80,14 @@ class QueuedLock {
 
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.whole().load(std::memory_order_relaxed); }
     static void reset_cpu(CpuId cpu) noexcept { nodes_.reset_cpu(cpu); }
+    /// For a dump.
+    [[nodiscard]] static WaiterView waiter(CpuId cpu) noexcept {
+        const Node* node = nullptr;
+        auto view = nodes_.view(cpu, node);
+        if (node != nullptr)
+            view.state = node->locked.load(std::memory_order_relaxed) != 0 || view.ahead == 0 ? "queue head" : "queued";
+        return view;
+    }
 
     /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
     [[nodiscard]] static bool at_rest() noexcept { return nodes_.at_rest(); }
@@ -88,6 +99,7 @@ class QueuedLock {
         std::uint16_t depth = 0;         ///< NodePool's
     };
     static_assert(sizeof(Node) == 16);
+    using Pool = NodePool<B, Node>;
 
     static constexpr std::uint32_t kLocked = queued_word::kLocked;
     static constexpr std::uint32_t kPending = queued_word::kPending;
@@ -149,6 +161,7 @@ class QueuedLock {
         const std::uint16_t before = word_.tail().exchange(mine, std::memory_order_acq_rel);
         if (before != 0) {
             nodes_.node_of(before).next.store(&node, std::memory_order_release);
+            record_event<B>(FlightEvent::queued, raw(Pool::cpu_of(before)));
             while (node.locked.load(std::memory_order_acquire) == 0)
                 spin_once<B>();
         }
@@ -174,7 +187,7 @@ class QueuedLock {
         next->locked.store(1, std::memory_order_release);
     }
 
-    inline static constinit NodePool<B, Node> nodes_{};
+    inline static constinit Pool nodes_{};
 
     LockWord<B> word_;
 };

@@ -17,6 +17,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 
 namespace spinkick::sync {
 
@@ -28,6 +29,7 @@ class TasLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::flag;
 
     constexpr TasLock() noexcept = default;
     TasLock(const TasLock&) = delete;

@@ -22,6 +22,7 @@
 
 #include "kernel/sync/concepts.hpp"
 #include "kernel/sync/directed_yield.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 
 namespace spinkick::sync {
@@ -34,6 +35,7 @@ class TicketLock {
     static constexpr bool kIsFifo = true;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::ticket;
 
     static_assert(B::kMaxCpus < 1u << 16);
 

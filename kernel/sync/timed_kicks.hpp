@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/flight_events.hpp"
 
 namespace spinkick::sync {
 
@@ -27,21 +28,24 @@ class TimedKicks {
     }
 
     /// B::wait_unless(done), timed if a kick arrives in it, or if it sleeps and the back end wants to know for how
-    /// long.
+    /// long. `why` is the event that counts waits of this kind, for the flight recorder.
     template <class Done>
-    static void wait_unless(Done done) noexcept {
+    static void wait_unless(LockEvent why, Done done) noexcept {
         auto& kicked_at = kicked_at_[index(B::this_cpu())];
         kicked_at.store(0, std::memory_order_relaxed);
         if constexpr (kRecordsBlocked) {
             Tsc looked{};
-            const WaitEnd end = B::wait_unless([&done, &looked]() noexcept {
+            const WaitEnd end = B::wait_unless([&done, &looked, why]() noexcept {
                 if (done())
                     return true;
+                record_event<B>(FlightEvent::halts, static_cast<std::uint32_t>(why));
                 looked = B::now();
                 return false;
             });
             if (end != WaitEnd::not_slept)
                 B::record_blocked(B::now() - looked);
+            if (looked.value != 0)
+                record_event<B>(FlightEvent::wakes, static_cast<std::uint32_t>(end));
         } else {
             B::wait_unless(done);
         }
@@ -49,6 +53,12 @@ class TimedKicks {
             B::count(LockEvent::pv_kick_wake, 1);
             B::count(LockEvent::pv_latency_wake, (B::now() - Tsc{kicked}).value);
         }
+    }
+
+    /// The same, for waits that have no counter of their own.
+    template <class Done>
+    static void wait_unless(Done done) noexcept {
+        wait_unless(LockEvent::hibernate_stats, done);
     }
 
   private:

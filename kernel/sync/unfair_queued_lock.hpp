@@ -34,6 +34,8 @@
 #include <cstdint>
 
 #include "kernel/sync/concepts.hpp"
+#include "kernel/sync/flight_events.hpp"
+#include "kernel/sync/lock_view.hpp"
 #include "kernel/sync/lock_word.hpp"
 #include "kernel/sync/mcs_node.hpp"
 #include "kernel/sync/tuning.hpp"
@@ -52,6 +54,7 @@ class UnfairQueuedLock {
     static constexpr bool kIsFifo = false;
     static constexpr bool kExcludes = true;
     static constexpr bool kSleeps = false;
+    static constexpr WordLayout kWord = WordLayout::queued;
     static constexpr bool kHasNodes = true;
 
     constexpr UnfairQueuedLock() noexcept = default;
@@ -72,6 +75,15 @@ class UnfairQueuedLock {
 
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.whole().load(std::memory_order_relaxed); }
     static void reset_cpu(CpuId cpu) noexcept { nodes_.reset_cpu(cpu); }
+    /// For a dump.
+    [[nodiscard]] static WaiterView waiter(CpuId cpu) noexcept {
+        const Node* node = nullptr;
+        auto view = nodes_.view(cpu, node);
+        if (node != nullptr)
+            view.state =
+                node->granted.load(std::memory_order_relaxed) != 0 || view.ahead == 0 ? "queue head" : "queued";
+        return view;
+    }
 
     /// Locks of this type remember nothing about any CPU: no waiter, no leak. Exact when nobody waits.
     [[nodiscard]] static bool at_rest() noexcept { return nodes_.at_rest(); }
@@ -121,6 +133,7 @@ class UnfairQueuedLock {
             const std::uint32_t interval = Queue::place_behind(node, before);
             node.prev.store(&before, std::memory_order_relaxed); // published by the link
             before.next.store(&node, std::memory_order_release);
+            record_event<B>(FlightEvent::queued, raw(nodes_.cpu_of(before)));
             stolen = wait_node(node, interval);
         }
         if (!stolen) {

@@ -8,6 +8,9 @@
 namespace spinkick::test {
 namespace {
 
+/// What soak= asks for.
+constexpr std::string_view kSoakSuite = "soak.*";
+
 bool name_matches(std::string_view glob, const Test& test, const TestName& name) noexcept {
     return glob_match(glob, name.view()) || glob_match(glob, test.name);
 }
@@ -54,8 +57,11 @@ bool each_matches(const char* key, const GlobList& globs, const Registry& regist
 
 bool is_selected(const Test& test, const CommandLine& line) noexcept {
     const TestName name(test);
-    const bool asked =
-        line.tests.empty() ? !test.on_request : any(line.tests, [&](auto glob) { return asks_for(glob, test, name); });
+    const bool is_asked_soak = line.soak_s != 0 && glob_match(kSoakSuite, test.name);
+    const bool by_default = line.soak_s != 0 ? is_asked_soak : !test.on_request;
+    const bool asked = line.tests.empty()
+                           ? by_default
+                           : is_asked_soak || any(line.tests, [&](auto glob) { return asks_for(glob, test, name); });
     if (!asked)
         return false;
     if (!test.lock.empty() && !line.locks.empty() &&

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // One plain function per lock and operation, compiled as the image is and never linked: fast_paths.sh looks at their
-// instructions. A lock that is missing here is not looked at.
+// instructions. A lock that is missing here is not looked at. A second object has back ends without a flight recorder
+// (WITHOUT_RECORDER): same_fast_paths.sh looks for a difference.
 #include "arch/x86/paravirt/backends.hpp"
 
 using namespace spinkick;
-using paravirt::Ipi;
-using paravirt::Native;
+
+namespace {
+
+#ifdef WITHOUT_RECORDER
+struct Native : paravirt::Native {
+    static void record(sync::FlightEvent, std::uint32_t) = delete;
+};
+struct Ipi : paravirt::Ipi {
+    static void record(sync::FlightEvent, std::uint32_t) = delete;
+};
+#else
+struct Native : paravirt::Native {};
+struct Ipi : paravirt::Ipi {};
+#endif
+
+} // namespace
 
 #define FAST_PATHS(name, type)                                                                                         \
     extern "C" void name##_lock(type& lock) { lock.lock(); }                                                           \

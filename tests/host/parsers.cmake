@@ -16,6 +16,7 @@ add_executable(parsers_test
     ${PROJECT_SOURCE_DIR}/boot/pvh_info.cpp
     ${PROJECT_SOURCE_DIR}/kernel/command_line.cpp
     ${PROJECT_SOURCE_DIR}/kernel/json.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/stress/lock_text.cpp
     ${PROJECT_SOURCE_DIR}/kernel/stress/stall_verdict.cpp
     ${PROJECT_SOURCE_DIR}/kernel/log.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/registry.cpp
@@ -29,8 +30,10 @@ add_executable(parsers_test
     test_acpi_tables.cpp
     test_boot_info.cpp
     test_command_line.cpp
+    test_flight_recorder.cpp
     test_histogram.cpp
     test_json.cpp
+    test_lock_tracking.cpp
     test_memory_map.cpp
     test_runner.cpp
     test_stall_verdict.cpp

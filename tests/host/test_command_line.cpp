@@ -61,6 +61,18 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
     }
 }
 
+TEST(CommandLine, ATimeHasAUnit) {
+    EXPECT_EQ(parse("soak=90 end=1").line->soak_s, 90u);
+    EXPECT_EQ(parse("soak=90s end=1").line->soak_s, 90u);
+    EXPECT_EQ(parse("soak=8m end=1").line->soak_s, 480u);
+    for (const char* bad :
+         {"soak=", "soak=m", "soak=0", "soak=-1s", "soak=1.5h", "soak=8d", "soak=169h", "soak=9999999999999999999h"}) {
+        const auto parsed = parse(std::string(bad) + " end=1");
+        EXPECT_FALSE(parsed.ok) << bad;
+        EXPECT_NE(parsed.error.view().find("soak="), std::string_view::npos) << parsed.error.view();
+    }
+}
+
 TEST(CommandLine, ReadsEveryKey) {
     const Parsed parsed =
         parse("tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
@@ -68,7 +80,7 @@ TEST(CommandLine, ReadsEveryKey) {
               "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
               "wait_early=preempted "
               "stealing=entry kick_holder=off "
-              "kick=remrd pv=force watchdog_ms=2000 drop_starts=2 compact=1 "
+              "kick=remrd pv=force watchdog_ms=2000 soak=8h nmis=off drop_starts=2 compact=1 "
               "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
@@ -78,6 +90,8 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_TRUE(line.list);
     EXPECT_EQ(line.seed, UINT64_MAX);
     EXPECT_EQ(line.duration_ms, 50u);
+    EXPECT_EQ(line.soak_s, 8u * 3600);
+    EXPECT_FALSE(line.nmis);
     EXPECT_EQ(line.bench_cpus, 8u);
     EXPECT_EQ(line.repeat, 7u);
     EXPECT_EQ(line.spin_threshold, 1ull << 63);
@@ -184,7 +198,7 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
     EXPECT_EQ(error_of("colour=red"),
               "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus repeat spin_threshold "
               "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
-              "drop_starts compact end marker");
+              "soak nmis drop_starts compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

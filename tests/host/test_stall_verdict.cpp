@@ -95,5 +95,42 @@ TEST(StallVerdict, EveryKindHasANameAndAMeaning) {
     }
 }
 
+TEST(StallVerdict, ACycleIsADeadlockWhetherItsMembersSpinOrSleep) {
+    auto first = halted(1), second = spinning(2);
+    first.in_cycle = second.in_cycle = true;
+    first.waits = second.waits = first.holds_up = second.holds_up = first.is_entitled = second.is_entitled = true;
+    first.kicks_by_ipi = 1; // of an earlier wait
+    expect({first, second, gets_on(3)}, StallKind::deadlock, 2);
+}
+
+TEST(StallVerdict, WhoSleepsForALockThatIsHeldLacksNoWakeUp) {
+    auto sleeper = halted(1);
+    sleeper.waits = sleeper.is_entitled = true;
+    auto holder = spinning(2);
+    holder.holds_up = true;
+    expect({sleeper, holder}, StallKind::holder_stuck, 2);
+    holder.halted = true;
+    expect({sleeper, holder}, StallKind::holder_stuck, 2);
+    sleeper.is_entitled = false; // nobody holds it, and still it sleeps
+    holder.holds_up = false;
+    holder.halted = false;
+    expect({sleeper, holder}, StallKind::lost_wake_up, 1);
+}
+
+TEST(StallVerdict, AHolderThatTheHostDoesNotRunIsPreemptedAndNotStuck) {
+    auto sleeper = halted(1);
+    sleeper.waits = sleeper.is_entitled = true;
+    auto holder = spinning(2);
+    holder.holds_up = true;
+    holder.stolen = seconds(9);
+    expect({sleeper, holder}, StallKind::holder_preempted, 2);
+}
+
+TEST(StallVerdict, SleepersAloneOfWhichEachIsEntitledAreADeadlock) {
+    auto sleeper = halted(1);
+    sleeper.waits = sleeper.is_entitled = true;
+    expect({sleeper}, StallKind::deadlock, 1);
+}
+
 } // namespace
 } // namespace spinkick::workers

@@ -22,7 +22,8 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_page.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_statistics.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_trace.cpp)
 target_link_libraries(test_report PRIVATE spinkick_report_core GTest::gtest GTest::gtest_main spinkick_warnings)
 gtest_discover_tests(test_report TEST_PREFIX host.report. PROPERTIES LABELS host TIMEOUT 300)
 
@@ -38,3 +39,7 @@ add_test(NAME host.report.page
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/report_page.sh $<TARGET_FILE:spinkick-report> $<TARGET_FILE:make_sample_results>
             ${CMAKE_CURRENT_LIST_DIR}/page_check.js)
 set_tests_properties(host.report.page PROPERTIES LABELS host TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+# For files of real runs: tests/platforms/trace_test.sh.
+add_executable(check_trace ${CMAKE_CURRENT_LIST_DIR}/check_trace.cpp)
+target_link_libraries(check_trace PRIVATE spinkick_report_core spinkick_warnings)

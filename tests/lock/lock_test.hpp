@@ -8,11 +8,14 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 
 #include "arch/x86/paravirt/backends.hpp"
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/stress/lock_text.hpp"
+#include "kernel/stress/traced_lock.hpp"
 #include "kernel/stress/workers.hpp"
 #include "kernel/sync/locks.hpp"
 #include "kernel/test/test.hpp"
@@ -51,33 +54,32 @@ struct Sleeps : std::bool_constant<L::kSleeps> {};
 using ExcludingLocks = typename Filter<Excludes, Locks>::type;
 using SleepingLocks = typename Filter<Sleeps, Locks>::type;
 
-/// The lock under test of one type. One object serves all tests of that lock: none of them leaves it held, and a rescue
-/// resets it.
+/// The lock under test of one type, traced, so that a stall can be explained. One object serves all tests of that lock:
+/// none of them leaves it held, and a rescue resets it.
 template <class L>
-inline constinit L lock_under_test{};
+inline constinit stress::Traced<L> lock_under_test{};
 
 /// Forgets what the lock type and its back end remember about a CPU that was thrown out of them.
 template <class L>
 void reset_cpu(CpuId cpu) noexcept {
-    L::reset_cpu(cpu);
+    stress::Traced<L>::reset_cpu(cpu);
     if constexpr (requires { L::Machine::reset_cpu(cpu); })
         L::Machine::reset_cpu(cpu);
 }
 
 /// Makes the lock free again after a rescue, whatever the stuck CPUs did to it.
-template <class L>
+template <class L, auto& kObject = lock_under_test<L>>
 void reset_lock() noexcept {
-    std::destroy_at(&lock_under_test<L>);
-    std::construct_at(&lock_under_test<L>);
+    std::destroy_at(&kObject);
+    std::construct_at(&kObject);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
         reset_cpu<L>(machine::online_cpu(n));
 }
 
 /// The last line of a stall dump.
-template <class L>
+template <auto& kObject>
 void describe_lock(void*) noexcept {
-    log("#   lock %s/%s word 0x%llx", L::kName, L::Machine::kName,
-        static_cast<unsigned long long>(lock_under_test<L>.word()));
+    stress::log_lock(&kObject, stress::kind_of<std::remove_cvref_t<decltype(kObject)>>());
 }
 
 /// Makes every sleeping lock give up spinning early, for as long as it lives.
@@ -100,8 +102,8 @@ class EarlySleep {
 };
 
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all
-/// returned.
-template <class L>
+/// returned. kObject is the lock that the body uses.
+template <class L, auto& kObject = lock_under_test<L>>
 [[nodiscard]] bool contend(test::TestContext& context, std::uint32_t count, std::uint32_t first, workers::Body body,
                            void* argument, Nanoseconds duration = seconds(60)) noexcept {
     workers::Job job;
@@ -109,15 +111,15 @@ template <class L>
     job.argument = argument;
     job.count = count;
     job.first = first;
-    job.describe = describe_lock<L>;
+    job.describe = describe_lock<kObject>;
     job.duration = duration;
     const auto outcome = workers::run(job);
     if (outcome.all_completed())
         return true;
     context.fail("stall: CPU %u stood still, %u of %u workers had to be rescued, lock word 0x%llx",
                  raw(outcome.first_stalled), outcome.rescued, outcome.started,
-                 static_cast<unsigned long long>(lock_under_test<L>.word()));
-    reset_lock<L>();
+                 static_cast<unsigned long long>(kObject.word()));
+    reset_lock<L, kObject>();
     return false;
 }
 

@@ -14,7 +14,7 @@
 namespace spinkick::lock_tests {
 namespace {
 
-constexpr std::uint32_t kLevels = 5; // task, interrupt, higher interrupt, NMI, debug trap
+constexpr std::uint32_t kLevels = 5, kNmiLevel = 4; // task, interrupt, higher interrupt, NMI, debug trap
 constexpr std::uint32_t kMostCpus = 16;
 /// Spins of a waiter that is not to sleep, nor to give up the pending bit.
 constexpr std::uint64_t kForEver = std::uint64_t{1} << 40;
@@ -115,7 +115,16 @@ bool nest(std::uint32_t worker) noexcept {
     const auto cpu = workers::cpu_of(worker, shared.first);
     // At this level or above: the NMI's wait is soon followed by the debug trap's.
     const auto waits_at = [cpu](std::uint32_t level) {
-        return await([=] { return seats[index(cpu)].waits.load(std::memory_order_relaxed) >= level; });
+        const clock::Deadline patience(milliseconds(200));
+        bool prodded = false;
+        return await([&] {
+            if (!prodded && level == kNmiLevel && patience.passed()) {
+                machine::prod(cpu);
+                prodded = true;
+                log("# CPU %u: the NMI did not arrive by itself within 200 ms", raw(cpu));
+            }
+            return seats[index(cpu)].waits.load(std::memory_order_relaxed) >= level;
+        });
     };
     shared.turn.store(worker, std::memory_order_release); // the spin thresholds that it shall find
     for (std::uint32_t level = 1; level <= kLevels; ++level) {

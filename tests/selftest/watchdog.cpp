@@ -7,7 +7,9 @@
 
 #include "arch/x86/paravirt/backends.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/stress/traced_lock.hpp"
 #include "kernel/stress/workers.hpp"
+#include "kernel/sync/pv_ticket_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"
 #include "kernel/test/faults.hpp"
 #include "kernel/test/test.hpp"
@@ -79,14 +81,44 @@ void spin_in_nested_trap() noexcept {
     spin();
 }
 
-/// Two workers, two locks, each in the other's order.
-constinit std::array<sync::TicketLock<paravirt::Native>, 2> abba{};
+using Spinning = stress::Traced<sync::TicketLock<paravirt::Native>>;
+using Sleeping = stress::Traced<sync::PvTicketLock<paravirt::Ipi>>;
+template <class L>
+constinit std::array<L, 2> pair{};
 constinit workers::Barrier both_hold_one{};
 
+/// Two workers, two locks, each in the other's order.
+template <class L>
 void take_both(std::uint32_t worker, void*) {
-    abba[worker].lock();
+    pair<L>[worker].lock();
     if (both_hold_one.wait(2))
-        abba[1 - worker].lock();
+        pair<L>[1 - worker].lock();
+}
+
+/// One keeps the lock for ever, in one way or another, the other sleeps for it.
+template <auto Stay>
+void keep_the_lock(std::uint32_t worker, void*) {
+    if (worker == 0) {
+        pair<Sleeping>[0].lock();
+        if (both_hold_one.wait(2))
+            Stay();
+    } else if (both_hold_one.wait(2)) {
+        pair<Sleeping>[0].lock();
+    }
+}
+
+template <class L>
+void renew_pair() noexcept {
+    for (auto& lock : pair<L>) {
+        std::destroy_at(&lock);
+        std::construct_at(&lock);
+    }
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
+        const auto cpu = machine::online_cpu(n);
+        L::reset_cpu(cpu);
+        if constexpr (requires { L::Machine::reset_cpu(cpu); })
+            L::Machine::reset_cpu(cpu);
+    }
 }
 
 void spin_beside_one_that_gets_on(std::uint32_t worker, void*) {
@@ -106,10 +138,8 @@ void called(test::TestContext& context) {
     for (const auto patience : {milliseconds(100), milliseconds(300), milliseconds(2500)}) {
         if (outcome.verdict.kind == kKind)
             break;
-        for (auto& lock : abba) {
-            std::destroy_at(&lock);
-            std::construct_at(&lock);
-        }
+        renew_pair<Spinning>();
+        renew_pair<Sleeping>();
         both_hold_one.reset();
         workers::set_watchdog(patience);
         workers::Job job;
@@ -120,6 +150,8 @@ void called(test::TestContext& context) {
         job.stall_expected = true;
         outcome = workers::run(job);
     }
+    renew_pair<Spinning>();
+    renew_pair<Sleeping>();
     workers::set_watchdog(usual);
     if (outcome.verdict.kind == kKind)
         context.pass();
@@ -164,7 +196,22 @@ constexpr std::array kTests = {
     test::Test{.name = "selftest.deadlock_is_called_so",
                .claim = "two workers that wait for each other's lock are a deadlock",
                .min_cpus = 2,
-               .run = called<take_both, workers::StallKind::deadlock>},
+               .run = called<take_both<Spinning>, workers::StallKind::deadlock>},
+    test::Test{.name = "selftest.deadlock_of_sleepers_is_called_so",
+               .claim = "two workers that sleep for each other's lock are a deadlock, not a lost wake-up",
+               .min_cpus = 3,
+               .needs = test::Backend::ipi,
+               .run = called<take_both<Sleeping>, workers::StallKind::deadlock>},
+    test::Test{.name = "selftest.sleeping_holder_is_called_so",
+               .claim = "a worker that goes to sleep in its section is what holds the others up",
+               .min_cpus = 3,
+               .needs = test::Backend::ipi,
+               .run = called<keep_the_lock<faults::halt_with_interrupts_on>, workers::StallKind::holder_stuck>},
+    test::Test{.name = "selftest.spinning_holder_is_called_so",
+               .claim = "a worker that never leaves its section is what holds the others up",
+               .min_cpus = 3,
+               .needs = test::Backend::ipi,
+               .run = called<keep_the_lock<spin>, workers::StallKind::holder_stuck>},
     test::Test{.name = "selftest.starvation_is_called_so",
                .claim = "a worker that never gets on while another does is starvation",
                .min_cpus = 2,

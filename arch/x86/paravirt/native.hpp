@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "arch/x86/flight.hpp"
 #include "arch/x86/insn.hpp"
 #include "arch/x86/interrupts.hpp"
 #include "arch/x86/percpu.hpp"
@@ -42,6 +43,10 @@ struct Native {
         x86::add(word, amount);
     }
     static void count(sync::LockEvent event, std::uint64_t n) noexcept { x86::count(event, n); }
+    static void record(sync::FlightEvent event, std::uint32_t argument) noexcept {
+        if (stress::flight_recording.load(std::memory_order_relaxed))
+            x86::record(event, argument);
+    }
     // For the back ends that sleep.
     [[nodiscard]] static std::uint32_t cpu_bound() noexcept { return machine::cpus_found(); }
     static void record_blocked(Tsc length) noexcept { x86::count_blocked(length); }

@@ -146,6 +146,12 @@ bool Xen::is_pending(CpuId cpu) noexcept {
     return port != 0 && (pending_word(port).load(std::memory_order_relaxed) & bit_of(port)) != 0;
 }
 
+bool Xen::is_masked(CpuId cpu) noexcept {
+    const auto port = port_of(cpu);
+    const std::atomic_ref<std::uint64_t> masked(event_page().evtchn_mask[port / 64]);
+    return (masked.load(std::memory_order_relaxed) & bit_of(port)) != 0;
+}
+
 std::uint64_t Xen::polls() noexcept {
     std::uint64_t sum = 0;
     for (const auto& slot : slots_)

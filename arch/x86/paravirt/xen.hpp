@@ -103,6 +103,7 @@ struct Xen : Native {
         return slots_[index(cpu)].port.load(std::memory_order_acquire); // what comes with a port is ready
     }
     [[nodiscard]] static bool is_pending(CpuId cpu) noexcept;
+    [[nodiscard]] static bool is_masked(CpuId cpu) noexcept;
     [[nodiscard]] static std::uint64_t polls() noexcept;
     [[nodiscard]] static std::uint64_t sends() noexcept;
 
