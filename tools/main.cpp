@@ -170,7 +170,8 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, compare, table, html, junit, trace, merge, follow, post-mortem or qmp "
+        complain("which sub-command? collect, summary, compare, table, html, junit, trace, merge, follow, post-mortem "
+                 "or qmp "
                  "(--help)");
         return raw(ExitCode::error);
     }
@@ -180,6 +181,9 @@ int run(int argc, char** argv) {
         return print_summary(inputs);
     if (merge_command->parsed())
         return merge_runs(inputs, out);
+    for (const Command& command : commands)
+        if (command.app->parsed())
+            return command.run();
     if (trace_command->parsed())
         return write_trace(inputs, out);
     if (qmp_command->parsed())
@@ -188,10 +192,6 @@ int run(int argc, char** argv) {
         post_mortem(post_mortem_options);
     else
         follow(STDIN_FILENO, STDERR_FILENO, follow_options);
-    for (const Command& command : commands)
-        if (command.app->parsed())
-            return command.run();
-    follow(STDIN_FILENO, STDERR_FILENO, follow_options);
     return raw(ExitCode::pass);
 }
 
