@@ -51,6 +51,13 @@ struct HypercallResult {
 
 namespace detail {
 
+inline void count_hypercall(kvm_abi::Hypercall number, std::uint64_t amount) noexcept {
+    if (number == kvm_abi::Hypercall::KICK_CPU)
+        x86::count(sync::LockEvent::kvm_kick_cpu, amount);
+    else if (number == kvm_abi::Hypercall::SCHED_YIELD)
+        x86::count(sync::LockEvent::kvm_sched_yield, amount);
+}
+
 [[nodiscard]] constexpr HypercallResult hypercall_result(std::uint64_t rax, std::uint64_t rdx,
                                                          std::uint32_t faulted) noexcept {
     if (faulted == 0)
@@ -60,11 +67,13 @@ namespace detail {
 
 } // namespace detail
 
-/// KVM's convention: RAX number, RBX RCX RDX RSI arguments, result in RAX, nothing else changed. Kicks and yields that KVM
-/// took are counted, so that they can be compared with what it says to have done.
+/// KVM's convention: RAX number, RBX RCX RDX RSI arguments, result in RAX, nothing else changed. Kicks and yields that
+/// KVM took are counted, so that they can be compared with what it says to have done.
 [[nodiscard]] inline HypercallResult kvm_hypercall(HypercallInstruction instruction, kvm_abi::Hypercall number,
                                                    std::uint64_t a0 = 0, std::uint64_t a1 = 0, std::uint64_t a2 = 0,
                                                    std::uint64_t a3 = 0) noexcept {
+    // Before, and taken back if KVM refuses: an NMI that throws this CPU out of its work comes at the end of the exit.
+    detail::count_hypercall(number, 1);
     auto rax = static_cast<std::uint64_t>(number);
     std::uint64_t rdx = a2;
     std::uint32_t faulted = 1;
@@ -83,10 +92,8 @@ namespace detail {
                      : "b"(a0), "c"(a1), "S"(a3)
                      : "memory", "cc");
     const auto result = detail::hypercall_result(rax, rdx, faulted);
-    if (result.ok() && number == kvm_abi::Hypercall::KICK_CPU)
-        x86::count(sync::LockEvent::kvm_kick_cpu, 1);
-    else if (result.ok() && number == kvm_abi::Hypercall::SCHED_YIELD)
-        x86::count(sync::LockEvent::kvm_sched_yield, 1);
+    if (!result.ok())
+        detail::count_hypercall(number, ~std::uint64_t{0});
     return result;
 }
 
