@@ -85,7 +85,13 @@ StallVerdict judge_stall(std::span<const StalledCpu> cpus) noexcept {
             in_cycle = &cpu;
         if (cpu.holds_up && !cpu.waits)
             stuck = &cpu;
-        // Who gets no time does not answer, does not get on, and does not even wake up when it is kicked.
+        // Who gets no time does not answer, does not get on, and does not even wake up when it is kicked. Where another
+        // one has the lock, more time would not have helped.
+        if (is_robbed(cpu) && cpu.is_entitled) {
+            ++running;
+            spinning = &cpu;
+            continue;
+        }
         if (is_robbed(cpu)) {
             ++robbed_count;
             ++running;

@@ -95,6 +95,17 @@ TEST(StallVerdict, WhoGetsNoTimeToAnswerIsTheHosts) {
     expect({silent}, StallKind::slow_host, 3);
 }
 
+TEST(StallVerdict, AWaiterThatGetsNoTimeIsNotWhatHoldsTheOthersUp) {
+    auto waiter = spinning(2);
+    waiter.stolen = seconds(9);
+    waiter.waits = waiter.is_entitled = true;
+    expect({gets_on(1), waiter}, StallKind::starvation, 2);
+    auto holder = spinning(1);
+    holder.stolen = seconds(9);
+    holder.holds_up = true;
+    expect({holder, waiter}, StallKind::holder_preempted, 1);
+}
+
 TEST(StallVerdict, WhoWasWokenAndGetsNoTimeHasLostNothing) {
     auto woken = halted(1);
     woken.stolen = seconds(9);
