@@ -70,8 +70,8 @@ struct CommandLine {
     ParavirtChoice paravirt = ParavirtChoice::automatic;
     std::uint32_t watchdog_ms = 10'000;
     std::uint32_t linger_ms = 0; ///< after the verdict, for whoever reads the host's counters
-    bool nmis = true;         ///< NMIs among the noise of the soak
-    std::uint64_t soak_s = 0; ///< 0: not given; else the soak runs for so long, alone unless tests= names others
+    bool nmis = true;            ///< NMIs among the noise of the soak
+    std::uint64_t soak_s = 0;    ///< 0: not given; else the soak runs for so long, alone unless tests= names others
     /// Negative control for the bring-up: start signals to the last CPU that are lost, from the first on.
     std::uint32_t drop_starts = 0;
     bool compact = false;
