@@ -18,5 +18,6 @@ struct Command {
 [[nodiscard]] Command html_command(CLI::App& parent);
 [[nodiscard]] Command junit_command(CLI::App& parent);
 [[nodiscard]] Command table_command(CLI::App& parent);
+[[nodiscard]] Command trace_command(CLI::App& parent);
 
 } // namespace spinkick::report

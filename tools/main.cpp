@@ -26,7 +26,6 @@
 #include "tools/results.hpp"
 #include "tools/summary.hpp"
 #include "tools/text.hpp"
-#include "tools/trace.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -58,19 +57,6 @@ int merge_runs(const std::vector<std::filesystem::path>& paths, const std::files
     write_files(whole, out);
     // A run whose results cannot be read counts as one that ended in an error.
     return raw(exit_code_of(loaded.complete ? whole.word() : worst(whole.word(), Word::ERROR)));
-}
-
-int write_trace(const std::vector<std::filesystem::path>& paths, const std::filesystem::path& out) {
-    Loaded loaded = load_all(paths);
-    if (loaded.parts.empty())
-        return raw(ExitCode::error);
-    const auto trace = trace_of(merge(std::move(loaded.parts)));
-    if (trace.is_null()) {
-        complain("nothing was traced: run with tests=trace.contention locks=NAME");
-        return raw(ExitCode::error);
-    }
-    write_file(out, trace.dump() + "\n");
-    return raw(loaded.complete ? ExitCode::pass : ExitCode::error);
 }
 
 void send_qmp(const std::filesystem::path& socket, const std::vector<std::string>& commands) {
@@ -124,11 +110,6 @@ int run(int argc, char** argv) {
     merge_command->add_option("results", inputs, "run directories or results.json files")->required();
     merge_command->add_option("--out", out, "directory of the merged results")->required();
 
-    auto* trace_command =
-        app.add_subcommand("trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
-    trace_command->add_option("results", inputs, "run directories or results.json files")->required();
-    trace_command->add_option("--out", out, "file to write")->required();
-
     FollowOptions follow_options;
     auto* follow_command = app.add_subcommand(
         "follow",
@@ -157,7 +138,8 @@ int run(int argc, char** argv) {
     auto* qmp_command = app.add_subcommand("qmp", "Send commands without arguments to a QEMU, and print its answers");
     qmp_command->add_option("--socket", qmp_socket, "QEMU's QMP socket")->required();
     qmp_command->add_option("command", qmp_commands, "stop, cont, query-status ...")->required();
-    const std::array commands{compare_command(app), html_command(app), junit_command(app), table_command(app)};
+    const std::array commands{compare_command(app), html_command(app), junit_command(app), table_command(app),
+                              trace_command(app)};
 
     try {
         app.parse(argc, argv);
@@ -170,9 +152,10 @@ int run(int argc, char** argv) {
 
     // Asked for by hand: CLI11 would miss a sub-command before it names the word that is none.
     if (app.get_subcommands().empty()) {
-        complain("which sub-command? collect, summary, compare, table, html, junit, trace, merge, follow, post-mortem "
-                 "or qmp "
-                 "(--help)");
+        std::vector<std::string> names;
+        for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+            names.push_back(command->get_name());
+        complain(fmt::format("which sub-command? one of {} (--help)", fmt::join(names, ", ")));
         return raw(ExitCode::error);
     }
     if (collect_command->parsed())
@@ -184,8 +167,6 @@ int run(int argc, char** argv) {
     for (const Command& command : commands)
         if (command.app->parsed())
             return command.run();
-    if (trace_command->parsed())
-        return write_trace(inputs, out);
     if (qmp_command->parsed())
         send_qmp(qmp_socket, qmp_commands);
     else if (post_mortem_command->parsed())

@@ -102,7 +102,7 @@ void log_events(CpuId cpu, std::uint64_t most, Tsc now) noexcept {
 
 /// What is kept about locks, before anybody is asked: an NMI ends a sleep, and whoever slept may go on by that.
 void log_locks(std::span<const StalledCpu> workers) noexcept {
-    // The last line of a ring for those that get on: a stall is explained by those that do not.
+    // A stall is explained by those that stand still.
     constexpr std::uint64_t kEventsOfStalled = 64, kEventsOfOthers = 8;
     const auto now = machine::time_stamp();
     log("# what each worker waits for and holds, and what it did last:");

@@ -7,6 +7,7 @@
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/splitmix64.hpp"
 #include "kernel/test/environment.hpp"
 #include "kernel/test/selection.hpp"
 #include "kernel/text.hpp"
@@ -36,16 +37,8 @@ constinit Running running;
 
 constinit const Test* selected[kMostTests];
 
-/// The finalizer of splitmix64: neighbouring seeds give unrelated ones.
-constexpr std::uint64_t mix(std::uint64_t x) noexcept {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 constexpr std::uint64_t test_seed(std::uint64_t run_seed, std::uint64_t name_hash, std::uint32_t round) noexcept {
-    return mix(mix(run_seed ^ name_hash) + round);
+    return splitmix64(splitmix64(run_seed ^ name_hash) + round);
 }
 
 bool lacks_something(const Test& test, ErrorText& fact) noexcept {

@@ -136,15 +136,13 @@ bool run_lock(test::TestContext& context, std::uint32_t count) {
     return lock_tests::contend<L, measured_lock<L>>(context, count, 0, work<L>, nullptr, shared.duration);
 }
 
-template <class... Ls>
-consteval auto make_rows(sync::TypeList<Ls...>) noexcept {
-    return std::array<Row, sizeof...(Ls)>{
-        Row{Ls::kName, Ls::Machine::kName, paravirt::need_of<typename Ls::Machine>(), run_lock<Ls>}...};
-}
-
 /// The null lock first: what the harness itself costs bounds every figure below it.
 using Floor = sync::TypeList<sync::NullLock<paravirt::Native>>;
-constexpr auto kRows = make_rows(typename sync::ConcatLists<Floor, lock_tests::ExcludingLocks>::type{});
+constexpr auto kRows = lock_tests::table_of(
+    []<class L>() {
+        return Row{L::kName, L::Machine::kName, paravirt::need_of<typename L::Machine>(), run_lock<L>};
+    },
+    typename sync::ConcatLists<Floor, lock_tests::ExcludingLocks>::type{});
 
 /// All repetitions of one lock together.
 struct Total {

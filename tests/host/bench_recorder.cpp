@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include <benchmark/benchmark.h>
+
 #include "kernel/stress/flight_recorder.hpp"
 #include "kernel/stress/traced_lock.hpp"
 #include "kernel/sync/locks.hpp"
@@ -50,7 +52,7 @@ std::uint64_t units_of_2us = 0;
 /// Counted work, the same with and without the recorder.
 void work() {
     for (std::uint64_t n = units_of_2us; n != 0; --n)
-        asm volatile("" ::"r"(n));
+        benchmark::DoNotOptimize(n); // the loop stays a loop
 }
 
 void calibrate() {

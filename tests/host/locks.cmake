@@ -45,7 +45,7 @@ if(NOT SPINKICK_HOST_SANITIZER)
     target_include_directories(bench_recorder PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_options(bench_recorder PRIVATE -O2)
     target_compile_features(bench_recorder PRIVATE cxx_std_20)
-    target_link_libraries(bench_recorder PRIVATE spinkick_warnings Threads::Threads)
+    target_link_libraries(bench_recorder PRIVATE spinkick_warnings benchmark::benchmark Threads::Threads)
     if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR CMAKE_BUILD_TYPE STREQUAL "Release")
         add_test(NAME sync.instructions_against_ck
                  COMMAND ${CMAKE_CURRENT_LIST_DIR}/compare_instructions.sh $<TARGET_FILE:bench_locks>)

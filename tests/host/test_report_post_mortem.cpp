@@ -61,8 +61,8 @@ std::string lapic_of(const std::string& in_service, const std::string& requested
 class Folder {
   public:
     Folder() {
-        char name[] = "/tmp/spinkick-XXXXXX";
-        path_ = ::mkdtemp(name);
+        std::string name = fs::temp_directory_path() / "spinkick-XXXXXX";
+        path_ = ::mkdtemp(name.data());
     }
     ~Folder() { fs::remove_all(path_); }
     Folder(const Folder&) = delete;

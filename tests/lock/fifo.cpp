@@ -135,7 +135,7 @@ template <class L>
 struct IsFifo : std::bool_constant<L::kIsFifo && L::kExcludes> {};
 using FifoLocks = typename Filter<IsFifo, Locks>::type;
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.fifo",
                           .lock = L::kName,

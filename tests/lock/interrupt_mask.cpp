@@ -60,7 +60,7 @@ void run(test::TestContext& context) {
         context.pass();
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.interrupt_mask",
                           .lock = L::kName,

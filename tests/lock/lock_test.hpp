@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "arch/x86/paravirt/backends.hpp"
+#include "arch/x86/paravirt/paravirt.hpp"
 #include "kernel/clock.hpp"
 #include "kernel/log.hpp"
 #include "kernel/machine.hpp"
@@ -33,10 +34,10 @@ inline constexpr std::uint32_t kMostWorkers = 8;
     return available < kMostWorkers ? available : kMostWorkers;
 }
 
-/// Builds the table of a test: maker.operator()<L>() gives the Test of one lock.
+/// A table with an entry for each lock of a list, such as a test's: maker.operator()<L>() gives that of one lock.
 template <class Maker, class... Ls>
-consteval auto tests_of(Maker maker, sync::TypeList<Ls...>) noexcept {
-    return std::array<test::Test, sizeof...(Ls)>{maker.template operator()<Ls>()...};
+consteval auto table_of(Maker maker, sync::TypeList<Ls...>) noexcept {
+    return std::array{maker.template operator()<Ls>()...};
 }
 
 /// The locks of a list that a predicate accepts.
@@ -99,6 +100,32 @@ class EarlySleep {
 
   private:
     std::uint64_t spin_threshold_, qspin_threshold_, byte_timeout_;
+};
+
+/// All switches that a test turns, as they were, when it ends: thresholds, which begin with `spins`, policies, the way
+/// in which kicks travel.
+class SavedSwitches {
+  public:
+    explicit SavedSwitches(std::uint64_t spins) noexcept : thresholds_(spins) {}
+    ~SavedSwitches() {
+        sync::tuning.wait_early.store(wait_early_, std::memory_order_relaxed);
+        sync::tuning.stealing.store(stealing_, std::memory_order_relaxed);
+        sync::tuning.kick_holder.store(kick_holder_, std::memory_order_relaxed);
+        sync::tuning.relax_hint.store(relax_hint_, std::memory_order_relaxed);
+        sync::tuning.directed_yield.store(directed_yield_, std::memory_order_relaxed);
+        for (const auto backend : {test::Backend::ipi, test::Backend::kvm, test::Backend::xen})
+            paravirt::use_kick_transport(backend, 0);
+    }
+    SavedSwitches(const SavedSwitches&) = delete;
+    SavedSwitches& operator=(const SavedSwitches&) = delete;
+
+  private:
+    EarlySleep thresholds_;
+    sync::WaitEarly wait_early_ = sync::tuning.wait_early.load(std::memory_order_relaxed);
+    sync::Stealing stealing_ = sync::tuning.stealing.load(std::memory_order_relaxed);
+    bool kick_holder_ = sync::tuning.kick_holder.load(std::memory_order_relaxed);
+    sync::RelaxHint relax_hint_ = sync::tuning.relax_hint.load(std::memory_order_relaxed);
+    sync::YieldMethod directed_yield_ = sync::tuning.directed_yield.load(std::memory_order_relaxed);
 };
 
 /// Runs `body` on the workers; reports a stall as a failure of the lock and makes the lock usable again. True if all

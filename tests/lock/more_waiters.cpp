@@ -77,7 +77,7 @@ void run(test::TestContext& context) {
         context.pass();
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.more_waiters",
                           .lock = L::kName,

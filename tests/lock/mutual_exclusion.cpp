@@ -126,7 +126,7 @@ void run_broken(test::TestContext& context) {
         context.fail("the checks did not notice a lock that does not exclude");
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.mutual_exclusion",
                           .lock = L::kName,

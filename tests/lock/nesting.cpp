@@ -271,7 +271,7 @@ void run(test::TestContext& context) {
         context.pass();
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.nesting",
                           .lock = L::kName,

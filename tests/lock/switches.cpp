@@ -55,31 +55,6 @@ struct Shared {
 };
 constinit Shared shared{};
 
-/// All switches as they were, at the end of the test.
-class SavedSwitches {
-  public:
-    explicit SavedSwitches(test::Backend backend) noexcept : backend_(backend) {}
-    ~SavedSwitches() {
-        tuning.wait_early.store(wait_early_, std::memory_order_relaxed);
-        tuning.stealing.store(stealing_, std::memory_order_relaxed);
-        tuning.kick_holder.store(kick_holder_, std::memory_order_relaxed);
-        tuning.relax_hint.store(relax_hint_, std::memory_order_relaxed);
-        tuning.directed_yield.store(directed_yield_, std::memory_order_relaxed);
-        paravirt::use_kick_transport(backend_, 0);
-    }
-    SavedSwitches(const SavedSwitches&) = delete;
-    SavedSwitches& operator=(const SavedSwitches&) = delete;
-
-  private:
-    test::Backend backend_;
-    EarlySleep thresholds_{kHuge};
-    sync::WaitEarly wait_early_ = tuning.wait_early.load(std::memory_order_relaxed);
-    sync::Stealing stealing_ = tuning.stealing.load(std::memory_order_relaxed);
-    bool kick_holder_ = tuning.kick_holder.load(std::memory_order_relaxed);
-    sync::RelaxHint relax_hint_ = tuning.relax_hint.load(std::memory_order_relaxed);
-    sync::YieldMethod directed_yield_ = tuning.directed_yield.load(std::memory_order_relaxed);
-};
-
 void set_thresholds(std::uint64_t spins) noexcept {
     tuning.spin_threshold.store(spins, std::memory_order_relaxed);
     tuning.qspin_threshold.store(spins, std::memory_order_relaxed);
@@ -281,7 +256,7 @@ void run(test::TestContext& context) {
     (void)counts.reset();
 
     s.backend = paravirt::need_of<B>();
-    const SavedSwitches saved(s.backend);
+    const SavedSwitches saved(kHuge);
     if (!contend<L>(context, s.count, 0, work<L>, nullptr, seconds(30)))
         return;
     std::uint32_t acquisitions = 0;
@@ -325,7 +300,7 @@ void run(test::TestContext& context) {
     }
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.switches",
                           .lock = L::kName,

@@ -94,7 +94,7 @@ void run(test::TestContext& context) {
         context.pass();
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "lock.try_lock",
                           .lock = L::kName,

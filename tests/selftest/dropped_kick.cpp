@@ -171,7 +171,7 @@ void run_third(test::TestContext& context) {
         context.fail("the lock did not recover after the rescue");
 }
 
-constexpr auto kTests = tests_of(
+constexpr auto kTests = table_of(
     []<class L>() {
         return test::Test{.name = "selftest.dropped_kick_is_seen",
                           .lock = L::kName,
@@ -183,7 +183,7 @@ constexpr auto kTests = tests_of(
                           .run = run<L>};
     },
     lock_tests::SleepingLocks{});
-constexpr auto kThirdTests = tests_of(
+constexpr auto kThirdTests = table_of(
     []<class L>() {
         return test::Test{.name = "selftest.every_third_dropped_kick_is_seen",
                           .lock = L::kName,

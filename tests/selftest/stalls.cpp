@@ -6,8 +6,6 @@
 // What only the host can do is not in here: it starves a vCPU if there are more of them than CPUs, and it pauses the
 // guest in selftest.pause_is_forgiven, which is the one that passes.
 #include <array>
-#include <atomic>
-#include <memory>
 
 #include "kernel/stress/calibrated_work.hpp"
 #include "kernel/stress/traced_lock.hpp"
@@ -16,6 +14,7 @@
 #include "kernel/sync/ticket_lock.hpp"
 #include "kernel/test/faults.hpp"
 #include "tests/lock/lock_test.hpp"
+#include "tests/selftest/standstills.hpp"
 
 namespace spinkick::selftest {
 namespace {
@@ -108,46 +107,14 @@ void lose_kicks(test::TestContext& context) {
 
 // --- spinners --------------------------------------------------------------------------------------------------------
 
-/// Two workers, two locks, each in the other's order.
-constinit std::array<stress::Traced<sync::TicketLock<paravirt::Native>>, 2> abba{};
+/// Two workers over a pair of locks, in one of the ways of standstills.hpp.
+using Paired = stress::Traced<sync::TicketLock<paravirt::Native>>;
 
-void take_both(std::uint32_t worker, void*) {
-    abba[worker].lock();
-    if (!start.wait(2))
-        return;
-    workers::note(worker == 0 ? "holds lock 0, waits for 1" : "holds lock 1, waits for 0");
-    abba[1 - worker].lock();
-}
-
-void deadlock(test::TestContext& context) {
-    const auto outcome = run_job(take_both, 2);
-    for (auto& lock : abba) {
-        std::destroy_at(&lock);
-        std::construct_at(&lock);
-    }
-    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
-        stress::Traced<sync::TicketLock<paravirt::Native>>::reset_cpu(machine::online_cpu(n));
-    report(context, outcome);
-}
-
-/// Worker 0 goes to sleep in its section.
-using Kept = sync::TicketLock<paravirt::Native>;
-
-void sleep_in_section(std::uint32_t worker, void*) {
-    auto& lock = lock_under_test<Kept>;
-    if (worker == 0)
-        lock.lock();
-    if (!start.wait(2))
-        return;
-    if (worker == 0)
-        faults::halt_with_interrupts_on();
-    lock.lock();
-    lock.unlock();
-}
-
-void keep(test::TestContext& context) {
-    const auto outcome = run_job(sleep_in_section, 2);
-    reset_lock<Kept>();
+template <workers::Body kBody>
+void stand_still(test::TestContext& context) {
+    renew_pair<Paired>();
+    const auto outcome = run_job(kBody, 2);
+    renew_pair<Paired>();
     report(context, outcome);
 }
 
@@ -332,7 +299,7 @@ constexpr std::array kTests = {
     test::Test{.name = "selftest.stall_deadlock",
                .claim = "two workers that wait for each other's lock are a deadlock",
                .min_cpus = 2,
-               .run = deadlock,
+               .run = stand_still<take_both<Paired>>,
                .on_request = true},
     test::Test{.name = "selftest.stall_starvation",
                .claim = "a worker that gets no turn while the holder gets on starves",
@@ -342,7 +309,7 @@ constexpr std::array kTests = {
     test::Test{.name = "selftest.stall_holder_stuck",
                .claim = "a holder that goes to sleep in its section is what holds the other up",
                .min_cpus = 2,
-               .run = keep,
+               .run = stand_still<keep_the_lock<Paired, faults::halt_with_interrupts_on>>,
                .on_request = true},
     test::Test{.name = "selftest.stall_no_answer",
                .claim = "a CPU that is lost in an NMI is named",

@@ -3,7 +3,6 @@
 // selftest: the watchdog sees every kind of standstill, gets every CPU out of it, and the machine is whole afterwards.
 #include <array>
 #include <atomic>
-#include <memory>
 
 #include "arch/x86/paravirt/backends.hpp"
 #include "kernel/machine.hpp"
@@ -13,6 +12,7 @@
 #include "kernel/sync/ticket_lock.hpp"
 #include "kernel/test/faults.hpp"
 #include "kernel/test/test.hpp"
+#include "tests/selftest/standstills.hpp"
 
 namespace spinkick::selftest {
 namespace {
@@ -83,43 +83,6 @@ void spin_in_nested_trap() noexcept {
 
 using Spinning = stress::Traced<sync::TicketLock<paravirt::Native>>;
 using Sleeping = stress::Traced<sync::PvTicketLock<paravirt::Ipi>>;
-template <class L>
-constinit std::array<L, 2> pair{};
-constinit workers::Barrier both_hold_one{};
-
-/// Two workers, two locks, each in the other's order.
-template <class L>
-void take_both(std::uint32_t worker, void*) {
-    pair<L>[worker].lock();
-    if (both_hold_one.wait(2))
-        pair<L>[1 - worker].lock();
-}
-
-/// One keeps the lock for ever, in one way or another, the other sleeps for it.
-template <auto Stay>
-void keep_the_lock(std::uint32_t worker, void*) {
-    if (worker == 0) {
-        pair<Sleeping>[0].lock();
-        if (both_hold_one.wait(2))
-            Stay();
-    } else if (both_hold_one.wait(2)) {
-        pair<Sleeping>[0].lock();
-    }
-}
-
-template <class L>
-void renew_pair() noexcept {
-    for (auto& lock : pair<L>) {
-        std::destroy_at(&lock);
-        std::construct_at(&lock);
-    }
-    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
-        const auto cpu = machine::online_cpu(n);
-        L::reset_cpu(cpu);
-        if constexpr (requires { L::Machine::reset_cpu(cpu); })
-            L::Machine::reset_cpu(cpu);
-    }
-}
 
 void spin_beside_one_that_gets_on(std::uint32_t worker, void*) {
     while (worker == 0 || !workers::over()) {
@@ -140,7 +103,6 @@ void called(test::TestContext& context) {
             break;
         renew_pair<Spinning>();
         renew_pair<Sleeping>();
-        both_hold_one.reset();
         workers::set_watchdog(patience);
         workers::Job job;
         job.body = kBody;
@@ -206,12 +168,13 @@ constexpr std::array kTests = {
                .claim = "a worker that goes to sleep in its section is what holds the others up",
                .min_cpus = 3,
                .needs = test::Backend::ipi,
-               .run = called<keep_the_lock<faults::halt_with_interrupts_on>, workers::StallKind::holder_stuck>},
+               .run =
+                   called<keep_the_lock<Sleeping, faults::halt_with_interrupts_on>, workers::StallKind::holder_stuck>},
     test::Test{.name = "selftest.spinning_holder_is_called_so",
                .claim = "a worker that never leaves its section is what holds the others up",
                .min_cpus = 3,
                .needs = test::Backend::ipi,
-               .run = called<keep_the_lock<spin>, workers::StallKind::holder_stuck>},
+               .run = called<keep_the_lock<Sleeping, spin>, workers::StallKind::holder_stuck>},
     test::Test{.name = "selftest.starvation_is_called_so",
                .claim = "a worker that never gets on while another does is starvation",
                .min_cpus = 2,

@@ -13,9 +13,9 @@
 
 #include "arch/x86/paravirt/paravirt.hpp"
 #include "kernel/options.hpp"
+#include "kernel/splitmix64.hpp"
 #include "kernel/stress/calibrated_work.hpp"
 #include "kernel/stress/counters.hpp"
-#include "kernel/stress/flight_recorder.hpp"
 #include "kernel/test/environment.hpp"
 #include "tests/lock/lock_test.hpp"
 #include "tests/paravirt/pair.hpp"
@@ -260,44 +260,11 @@ bool run_round(test::TestContext& context) {
     return is_at_rest<L>(context);
 }
 
-template <class... Ls>
-consteval auto make_rows(sync::TypeList<Ls...>) noexcept {
-    return std::array<Row, sizeof...(Ls)>{
-        Row{Ls::kName, Ls::Machine::kName, paravirt::need_of<typename Ls::Machine>(), run_round<Ls>, handle<Ls>}...};
-}
-constexpr auto kRows = make_rows(lock_tests::ExcludingLocks{});
-
-/// The switches that a round turns, as they were.
-class SavedTuning {
-  public:
-    SavedTuning() noexcept
-        : wait_early_(tuning().wait_early.load(std::memory_order_relaxed)),
-          stealing_(tuning().stealing.load(std::memory_order_relaxed)),
-          kick_holder_(tuning().kick_holder.load(std::memory_order_relaxed)),
-          relax_(tuning().relax_hint.load(std::memory_order_relaxed)),
-          yield_(tuning().directed_yield.load(std::memory_order_relaxed)) {}
-    ~SavedTuning() {
-        tuning().wait_early.store(wait_early_, std::memory_order_relaxed);
-        tuning().stealing.store(stealing_, std::memory_order_relaxed);
-        tuning().kick_holder.store(kick_holder_, std::memory_order_relaxed);
-        tuning().relax_hint.store(relax_, std::memory_order_relaxed);
-        tuning().directed_yield.store(yield_, std::memory_order_relaxed);
-        for (const auto backend : {test::Backend::ipi, test::Backend::kvm, test::Backend::xen})
-            paravirt::use_kick_transport(backend, 0);
-    }
-    SavedTuning(const SavedTuning&) = delete;
-    SavedTuning& operator=(const SavedTuning&) = delete;
-
-  private:
-    static sync::Tuning& tuning() noexcept { return sync::tuning; }
-
-    lock_tests::EarlySleep spins_{1}; ///< brings the thresholds back
-    sync::WaitEarly wait_early_;
-    sync::Stealing stealing_;
-    bool kick_holder_;
-    sync::RelaxHint relax_;
-    sync::YieldMethod yield_;
-};
+constexpr auto kRows = lock_tests::table_of(
+    []<class L>() {
+        return Row{L::kName, L::Machine::kName, paravirt::need_of<typename L::Machine>(), run_round<L>, handle<L>};
+    },
+    lock_tests::ExcludingLocks{});
 
 template <class T, std::size_t N>
 T one_of(Random& random, const T (&choices)[N]) noexcept {
@@ -350,14 +317,6 @@ const Row& draw(std::uint64_t seed, bool nmis_allowed) noexcept {
     return *row;
 }
 
-/// As the finalizer of splitmix64 makes it: one seed from another.
-std::uint64_t next_seed(std::uint64_t x) noexcept {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 void run(test::TestContext& context) {
     const auto& line = options::command_line();
     const auto length = seconds(line.soak_s == 0 ? kDefaultSeconds : line.soak_s);
@@ -366,8 +325,7 @@ void run(test::TestContext& context) {
     const bool nmis_allowed = line.nmis && !is_xen;
     if (!nmis_allowed)
         log("# soak: no NMIs among the noise: %s", is_xen ? "Xen may leave a vCPU at the IRET of one" : "nmis=off");
-    const SavedTuning saved;
-    const stress::FlightRecording record(stress::flight_recording.load(std::memory_order_relaxed));
+    const lock_tests::SavedSwitches saved(1); // each round draws its own
     machine::set_level_handlers({.interrupt = []() noexcept { shared.handler(); },
                                  .higher_interrupt = []() noexcept { count_handled(true); },
                                  .nmi = []() noexcept { shared.nmis.fetch_add(1, std::memory_order_relaxed); },
@@ -404,7 +362,7 @@ void run(test::TestContext& context) {
                 static_cast<unsigned long long>(length.value / 1'000'000'000));
             return; // context has the verdict
         }
-        seed = next_seed(seed);
+        seed = splitmix64(seed);
     }
     if (acquisitions == 0)
         return context.error("%llu rounds and no acquisition", static_cast<unsigned long long>(rounds));

@@ -157,12 +157,11 @@ void run_row(test::TestContext& context, const Row& row, std::uint64_t most) {
     context.pass();
 }
 
-template <class... Ls>
-consteval auto make_rows(sync::TypeList<Ls...>) noexcept {
-    return std::array<Row, sizeof...(Ls)>{
-        Row{Ls::kName, Ls::Machine::kName, paravirt::need_of<typename Ls::Machine>(), run_lock<Ls>}...};
-}
-constexpr auto kRows = make_rows(lock_tests::ExcludingLocks{});
+constexpr auto kRows = lock_tests::table_of(
+    []<class L>() {
+        return Row{L::kName, L::Machine::kName, paravirt::need_of<typename L::Machine>(), run_lock<L>};
+    },
+    lock_tests::ExcludingLocks{});
 
 template <class L>
 void run_whole(test::TestContext& context) {
@@ -182,7 +181,7 @@ void run_default(test::TestContext& context) {
                   chosen.lock.data(), static_cast<int>(chosen.backend.size()), chosen.backend.data());
 }
 
-constexpr auto kTests = lock_tests::tests_of(
+constexpr auto kTests = lock_tests::table_of(
     []<class L>() {
         return test::Test{.name = "trace.contention",
                           .lock = L::kName,

@@ -148,8 +148,8 @@ bool Xen::is_pending(CpuId cpu) noexcept {
 
 bool Xen::is_masked(CpuId cpu) noexcept {
     const auto port = port_of(cpu);
-    const std::atomic_ref<std::uint64_t> masked(event_page().evtchn_mask[port / 64]);
-    return (masked.load(std::memory_order_relaxed) & bit_of(port)) != 0;
+    const std::atomic_ref<std::uint64_t> masked(shared().evtchn_mask[port / 64 % 64]);
+    return port != 0 && (masked.load(std::memory_order_relaxed) & bit_of(port)) != 0;
 }
 
 std::uint64_t Xen::polls() noexcept {
