@@ -15,20 +15,27 @@ host_kvm_variants() {
     done
 }
 
-# check_host_kvm: sets $kvm_patch, empty for stock.
+# check_host_kvm: sets $kvm_patches, in the order in which they are applied; none for stock.
 check_host_kvm() {
-    kvm_patch=
-    case $host_kvm in
-    stock) ;;
-    */*)
-        [[ -r $host_kvm ]] || die "--host-kvm $host_kvm: no such file"
-        kvm_patch=$(realpath "$host_kvm")
-        ;;
-    *)
-        kvm_patch=$host_kvm_patches/$host_kvm.patch
-        [[ -r $kvm_patch ]] || die "--host-kvm $host_kvm: one of $(host_kvm_variants), or the path of a patch, is wanted"
-        ;;
-    esac
+    local name
+    local -a names
+    kvm_patches=()
+    IFS=+ read -ra names <<<"$host_kvm"
+    ((${#names[@]})) || names=('')
+    for name in "${names[@]}"; do
+        case $name in
+        stock) ;;
+        */*)
+            [[ -r $name ]] || die "--host-kvm $name: no such file"
+            kvm_patches+=("$(realpath "$name")")
+            ;;
+        *)
+            [[ -r $host_kvm_patches/$name.patch ]] ||
+                die "--host-kvm $host_kvm: one of $(host_kvm_variants), or the path of a patch, is wanted, or several with + between"
+            kvm_patches+=("$host_kvm_patches/$name.patch")
+            ;;
+        esac
+    done
     need_command make make
     need_command patch patch
     need_command gcc-12 gcc-12
@@ -70,11 +77,11 @@ build_kvm() {
 
 # prepare_host_kvm: sets $kvm_modules, the folder of the two modules. With the cache locked.
 prepare_host_kvm() {
-    local release key stock
+    local release key stock aside patch
     ((dry_run)) && return # the kernel may not be there to ask
     release=$(basename "$modules")
     [[ $release =~ ^6\.1\.0-[0-9]+-cloud-amd64$ ]] || die "--host-kvm: made for --host-kernel 6.1, and this is $release"
-    key=$(cat ${kvm_patch:+"$kvm_patch"} /dev/null | sha256sum | cut -c 1-16)
+    key=$(cat "${kvm_patches[@]}" /dev/null | sha256sum | cut -c 1-16)
     kvm_modules=$cache/host-kvm/$release/$key
     [[ ! -e $kvm_modules/kvm-amd.ko ]] || return 0
 
@@ -89,12 +96,15 @@ prepare_host_kvm() {
         build_kvm "$stock" "$release"
         rm "$stock/unfinished"
     fi
-    if [[ -n $kvm_patch ]]; then
-        apply_kvm_patch "$stock" --dry-run
-        say "building kvm.ko and kvm-amd.ko with $(basename "$kvm_patch") (once for this patch)"
-        mkdir "$scratch/stock" && cp -a "$stock/arch" "$stock/virt" "$scratch/stock/"
+    if ((${#kvm_patches[@]})); then
+        say "building kvm.ko and kvm-amd.ko with $host_kvm (once for these patches)"
+        aside=$cache/host-kvm/$release/aside
+        rm -rf "$aside" && mkdir "$aside" && cp -a "$stock/arch" "$stock/virt" "$aside/"
+        for patch in "${kvm_patches[@]}"; do
+            apply_kvm_patch "$aside" "$patch"
+        done
         touch "$stock/unfinished"
-        apply_kvm_patch "$stock"
+        swap_kvm_sources "$stock" "$aside"
         build_kvm "$stock" "$release"
     fi
     mkdir -p "$kvm_modules.part"
@@ -102,14 +112,24 @@ prepare_host_kvm() {
         mv -T "$kvm_modules.part" "$kvm_modules"; }; then
         die "cannot write $kvm_modules"
     fi
-    if [[ -n $kvm_patch ]]; then
-        rm -rf "$stock/arch" "$stock/virt"
-        mv "$scratch/stock/"* "$stock/" && rm "$stock/unfinished"
+    if ((${#kvm_patches[@]})); then
+        swap_kvm_sources "$stock" "$aside"
+        rm -rf "$aside" "$stock/unfinished"
     fi
 }
 
-# apply_kvm_patch TREE [OPTION]
+# swap_kvm_sources TREE OTHER: what a patch may change, for what lies in the other folder.
+swap_kvm_sources() {
+    local part
+    for part in arch virt; do
+        if ! { mv -T "$1/$part" "$2/$part.old" && mv -T "$2/$part" "$1/$part" && mv -T "$2/$part.old" "$2/$part"; }; then
+            die "cannot write $1"
+        fi
+    done
+}
+
+# apply_kvm_patch TREE PATCH
 apply_kvm_patch() {
-    quietly "$scratch/patch.log" patch -p1 --forward --batch --fuzz=0 --reject-file=- -d "$1" -i "$kvm_patch" "${@:2}" ||
-        die "--host-kvm $host_kvm: does not apply to the host's kernel: $(grep -m 1 -i 'fail\|malformed\|garbage\|find' "$scratch/patch.log")"
+    quietly "$scratch/patch.log" patch -p1 --forward --batch --fuzz=0 --reject-file=- -d "$1" -i "$2" ||
+        die "--host-kvm $host_kvm: $2 does not apply to the host's kernel: $(grep -m 1 -i 'fail\|malformed\|garbage\|find' "$scratch/patch.log")"
 }

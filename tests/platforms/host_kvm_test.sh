@@ -18,7 +18,7 @@ boots() {
         dir=$out/$variant-$n
         code=0
         "$root"/run-qemu.sh --on nested-kvm --smp 4 --pcpus "$pcpus" --host-kvm "$variant" --preset "$preset" --out "$dir" --timeout 180 \
-            --append "tests=$tests watchdog_ms=3000" >"$dir.log" 2>&1 || code=$?
+            --append "tests=$tests watchdog_ms=1500" >"$dir.log" 2>&1 || code=$?
         if [[ $code == "$expected" ]] && grep -Eq "$regex" "$dir/results.tap"; then
             right=$((right + 1))
         else
