@@ -27,6 +27,7 @@ struct Row {
     std::vector<double> jain;
     std::optional<std::uint64_t> halts, kicks, spurious, steal_ns;
     std::optional<Distribution> wait, handoff;
+    std::vector<std::uint64_t> kicks_taken; ///< by each vCPU, all repetitions
 
     void add_bench(const Json& record) {
         const auto add = [&record](std::optional<std::uint64_t>& sum, const char* key) {
@@ -45,6 +46,10 @@ struct Row {
         add(kicks, "kicks");
         add(spurious, "spurious");
         add(steal_ns, "steal_ns");
+        const std::vector<std::uint64_t> taken = numbers_in(record, "kicks_taken");
+        kicks_taken.resize(std::max(kicks_taken.size(), taken.size()));
+        for (std::size_t i = 0; i < taken.size(); ++i)
+            kicks_taken[i] += taken[i];
     }
 };
 
@@ -54,7 +59,7 @@ struct Table {
 
     Row& row(const std::string& lock) {
         const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.lock == lock; });
-        return found != rows.end() ? *found : rows.emplace_back(Row{lock, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+        return found != rows.end() ? *found : rows.emplace_back(Row{lock, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
     }
 };
 
@@ -154,6 +159,36 @@ std::string text_of(const Table& table) {
     return out;
 }
 
+/// Which vCPUs took the kicks. Many vCPUs would be a wall of figures: the extremes and the middle say it then.
+std::string kicks_by_vcpu(const Table& table) {
+    constexpr std::size_t kMostShown = 12;
+    std::size_t width = 0;
+    for (const Row& row : table.rows)
+        if (!row.kicks_taken.empty())
+            width = std::max(width, printable(row.lock).size());
+    if (width == 0)
+        return "";
+    std::string out = "kicks taken, vCPU by vCPU\n";
+    for (const Row& row : table.rows) {
+        auto taken = row.kicks_taken;
+        if (taken.empty())
+            continue;
+        out += fmt::format("{:<{}} ", printable(row.lock), width);
+        if (taken.size() <= kMostShown) {
+            for (const std::uint64_t count : taken)
+                out += fmt::format(" {:>5}", human_count(static_cast<double>(count)));
+        } else {
+            std::sort(taken.begin(), taken.end());
+            out += fmt::format(" least {}, median {}, most {} of {} vCPUs",
+                               human_count(static_cast<double>(taken.front())),
+                               human_count(static_cast<double>(taken[taken.size() / 2])),
+                               human_count(static_cast<double>(taken.back())), taken.size());
+        }
+        out += '\n';
+    }
+    return out;
+}
+
 std::string legend(const std::vector<Table>& tables) {
     std::uint64_t skew = 0;
     bool skew_known = false;
@@ -199,6 +234,8 @@ std::string bench_tables(const std::vector<Json>& records) {
         if (!is_bench && !is_histogram)
             continue;
         const std::string bench = text_in(record, "bench");
+        if (bench == "micro" || bench.starts_with("jobs_") || bench.starts_with("waitearly_"))
+            continue; // what they have to say stands in tables of their own: micro_table.hpp, jobs_table.hpp, ...
         const std::string platform = text_in(record, "platform");
         const std::string timing = text_in(record, "timing");
         const std::string backend = text_in(record, "backend");
@@ -235,7 +272,7 @@ std::string bench_tables(const std::vector<Json>& records) {
         return "";
     std::string text;
     for (const Table& table : tables)
-        text += text_of(table) + "\n";
+        text += text_of(table) + kicks_by_vcpu(table) + "\n";
     return text + legend(tables);
 }
 

@@ -11,7 +11,8 @@
 
 namespace spinkick::report {
 
-/// All tables with the lines that explain them; empty if nothing was measured.
+/// All tables but those of workloads with a layout of their own, with the lines that explain them; empty if nothing was
+/// measured.
 [[nodiscard]] std::string bench_tables(const std::vector<Json>& records);
 
 } // namespace spinkick::report

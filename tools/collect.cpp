@@ -72,6 +72,9 @@ Results results_of(const Stream& stream, const RunFacts& facts) {
             json["test"] = test->second.name;
         json["timing"] = facts.timing;
         json["platform"] = facts.platform;
+        if (const auto type = json.find("type"); type != json.end() && *type == "context")
+            for (const auto& fact : facts.host_facts)
+                json["host"][fact.substr(0, fact.find('='))] = fact.substr(fact.find('=') + 1);
         if (facts.image)
             json["image"] = *facts.image;
         if (facts.image_sha256)

@@ -21,6 +21,7 @@ struct RunFacts {
     std::optional<std::uint32_t> pcpus;
     RunId id;
     Ending ending;
+    std::vector<std::string> host_facts{};      ///< "kernel=6.1.0", for the context record
     std::optional<std::string> host_counters{}; ///< "halt_exits=12 ...": asked for; perhaps empty
 };
 

@@ -15,7 +15,7 @@
 namespace spinkick::report {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
     std::vector<std::string> sides; ///< BASE and NEW
     std::vector<std::string> base, next;
     std::string threshold = "5%";
@@ -37,7 +37,7 @@ std::optional<double> percentage(std::string text) {
     return std::nullopt;
 }
 
-int run(const Arguments& arguments) {
+int run(const CompareArguments& arguments) {
     CompareOptions options;
     if (const auto threshold = percentage(arguments.threshold)) {
         options.threshold = *threshold;
@@ -88,7 +88,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 Command compare_command(CLI::App& parent) {
-    auto arguments = std::make_shared<Arguments>();
+    auto arguments = std::make_shared<CompareArguments>();
     auto* app = parent.add_subcommand(
         "compare", "Say whether NEW is worse than BASE: 0 no regression, 1 a regression, 2 bad or too little input");
     app->add_option("sides", arguments->sides,

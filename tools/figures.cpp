@@ -31,7 +31,7 @@ std::string figure_names() {
 
 std::string human_value(double value, Unit unit) {
     switch (unit) {
-    case Unit::per_second:
+    case Unit::rate:
         return human_count(value);
     case Unit::nanoseconds:
         return human_time(static_cast<std::uint64_t>(std::llround(std::max(0.0, value))));
@@ -113,6 +113,16 @@ std::map<RunId, std::uint64_t> tsc_frequencies(const Results& results) {
     return frequencies;
 }
 
+namespace {
+/// What a workload is there for.
+Figure throughput_of(const Json& bench) {
+    for (const Figure figure : {Figure::records_per_s, Figure::operations_per_s, Figure::jobs_per_min})
+        if (bench.contains(kind_of(figure).name))
+            return figure;
+    return Figure::acquisitions_per_s;
+}
+} // namespace
+
 Figures::Figures(const Results& results) {
     Places places(results);
     const auto frequencies = tsc_frequencies(results);
@@ -136,8 +146,9 @@ Figures::Figures(const Results& results) {
             const auto add_figure = [&](Figure figure, double value) {
                 add({place, lock, figure}, {run.run, repetition, value});
             };
-            if (const auto rate = number("acquisitions_per_s"))
-                add_figure(Figure::acquisitions_per_s, static_cast<double>(*rate));
+            const Figure throughput = throughput_of(record);
+            if (const auto rate = number(std::string{kind_of(throughput).name}.c_str()))
+                add_figure(throughput, static_cast<double>(*rate));
             if (const auto jain = number("jain_permille"))
                 add_figure(Figure::jain, static_cast<double>(*jain) / 1000);
             const auto khz = frequencies.find(run);

@@ -27,10 +27,13 @@ enum class Figure : std::uint8_t {
     jain,
     halts_per_acquisition,
     kicks_per_acquisition,
+    records_per_s,
+    operations_per_s,
+    jobs_per_min,
 };
 
 enum class Better : std::uint8_t { higher, lower, neither };
-enum class Unit : std::uint8_t { per_second, nanoseconds, index, ratio };
+enum class Unit : std::uint8_t { rate, nanoseconds, index, ratio };
 
 struct FigureKind {
     Figure figure;
@@ -42,7 +45,7 @@ struct FigureKind {
 };
 
 inline constexpr std::array kFigureKinds{
-    FigureKind{Figure::acquisitions_per_s, "acquisitions_per_s", "acquisitions/s", Better::higher, Unit::per_second},
+    FigureKind{Figure::acquisitions_per_s, "acquisitions_per_s", "acquisitions/s", Better::higher, Unit::rate},
     FigureKind{Figure::wait_p50, "wait_p50", "wait p50", Better::lower, Unit::nanoseconds},
     FigureKind{Figure::wait_p99, "wait_p99", "wait p99", Better::lower, Unit::nanoseconds},
     FigureKind{Figure::handoff_p50, "handoff_p50", "handoff p50", Better::lower, Unit::nanoseconds, true},
@@ -51,6 +54,10 @@ inline constexpr std::array kFigureKinds{
     FigureKind{Figure::jain, "jain", "Jain index", Better::higher, Unit::index},
     FigureKind{Figure::halts_per_acquisition, "halts", "halts/acquisition", Better::neither, Unit::ratio},
     FigureKind{Figure::kicks_per_acquisition, "kicks", "kicks/acquisition", Better::neither, Unit::ratio},
+    // Instead of acquisitions_per_s, in the workloads that do something with their locks.
+    FigureKind{Figure::records_per_s, "records_per_s", "records/s", Better::higher, Unit::rate},
+    FigureKind{Figure::operations_per_s, "operations_per_s", "operations/s", Better::higher, Unit::rate},
+    FigureKind{Figure::jobs_per_min, "jobs_per_min", "jobs/min", Better::higher, Unit::rate},
 };
 
 [[nodiscard]] constexpr const FigureKind& kind_of(Figure figure) noexcept {

@@ -9,12 +9,12 @@
 namespace spinkick::report {
 namespace {
 
-struct Arguments {
+struct HtmlArguments {
     std::vector<std::string> inputs;
     std::filesystem::path out;
 };
 
-int run(const Arguments& arguments) {
+int run(const HtmlArguments& arguments) {
     Loaded loaded = load_all(paths_in(arguments.inputs));
     if (loaded.parts.empty())
         return raw(ExitCode::error);
@@ -25,7 +25,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 Command html_command(CLI::App& parent) {
-    auto arguments = std::make_shared<Arguments>();
+    auto arguments = std::make_shared<HtmlArguments>();
     auto* app = parent.add_subcommand("html", "Draw the figures of one or several runs as a page in one file");
     app->add_option(
            "results", arguments->inputs,

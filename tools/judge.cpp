@@ -143,6 +143,14 @@ Judgement judge_verdict(const Stream& stream, const VerdictLine& verdict, const 
     return {verdict.word, "", {}};
 }
 
+/// The word that QEMU's exit code stands for; nothing if the image did not choose it.
+std::optional<Word> word_of_exit_device(int code) {
+    for (const Word word : {Word::PASS, Word::FAIL, Word::ERROR, Word::SKIP})
+        if (code == qemu_exit_for(word))
+            return word;
+    return std::nullopt;
+}
+
 /// The run has none: what happened instead?
 Judgement judge_silence(const Stream& stream, const Ending& ending) {
     // QEMU's own errors end with 1, its assertions and crashes with 128 + signal; the exit device gives neither.
@@ -165,6 +173,13 @@ Judgement judge_silence(const Stream& stream, const Ending& ending) {
         return {Word::HANG, and_running("no verdict in time" + damaged, stream), {}};
     }
     const int code = ending.qemu_exit.value_or(0);
+    // A machine without a serial port runs all the same; what it says by one byte is believed to be a run, not a pass.
+    if (const auto word = word_of_exit_device(code); word && stream.bytes == 0)
+        return {
+            Word::ERROR,
+            fmt::format("not one byte on the serial line, and the exit device says {}: give the machine a serial port",
+                        name_of(*word)),
+            {}};
     if (code == kQemuError || code >= kSignal || code < 0)
         return {Word::ERROR,
                 and_running(fmt::format("QEMU itself ended with {} {}", code,

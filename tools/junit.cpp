@@ -60,7 +60,7 @@ struct Suite {
     }
 };
 
-std::string seconds(std::uint64_t ns) { return fmt::format("{}.{:09}", ns / 1'000'000'000, ns % 1'000'000'000); }
+std::string in_seconds(std::uint64_t ns) { return fmt::format("{}.{:09}", ns / 1'000'000'000, ns % 1'000'000'000); }
 
 std::string element_of(const Case& testcase) {
     const std::string message = xml(testcase.reason);
@@ -112,10 +112,10 @@ std::string to_junit(const Results& results) {
                        "  <testsuite name=\"{}\" package=\"spinkick.{}\" hostname=\"{}\" tests=\"{}\" failures=\"{}\" "
                        "errors=\"{}\" skipped=\"{}\" time=\"{}\">\n",
                        xml(name), platform, platform, tally.total(), tally.fail, tally.error + tally.not_run,
-                       tally.skip, seconds(suite.ns));
+                       tally.skip, in_seconds(suite.ns));
         for (const Case& testcase : suite.cases) {
             fmt::format_to(put, "    <testcase classname=\"spinkick.{}.{}\" name=\"{}\" time=\"{}\">", platform,
-                           xml(name), xml(testcase.name), seconds(testcase.ns));
+                           xml(name), xml(testcase.name), in_seconds(testcase.ns));
             body += element_of(testcase);
             if (!testcase.output.empty())
                 fmt::format_to(put, "<system-out>{}</system-out>", testcase.output);
@@ -131,7 +131,7 @@ std::string to_junit(const Results& results) {
     return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                        "<testsuites name=\"spinkick\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{}\">\n{}"
                        "</testsuites>\n",
-                       all.total(), all.fail, all.error, seconds(ns), body);
+                       all.total(), all.fail, all.error, in_seconds(ns), body);
 }
 
 } // namespace spinkick::report

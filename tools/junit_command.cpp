@@ -12,12 +12,12 @@
 namespace spinkick::report {
 namespace {
 
-struct Arguments {
+struct JunitArguments {
     std::vector<std::filesystem::path> inputs;
     std::filesystem::path out;
 };
 
-int run(const Arguments& arguments) {
+int run(const JunitArguments& arguments) {
     Loaded loaded = load_all(arguments.inputs);
     if (loaded.parts.empty())
         return raw(ExitCode::error);
@@ -32,7 +32,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 Command junit_command(CLI::App& parent) {
-    auto arguments = std::make_shared<Arguments>();
+    auto arguments = std::make_shared<JunitArguments>();
     auto* app = parent.add_subcommand("junit", "Write the tests of one or several runs as one JUnit file");
     app->add_option("results", arguments->inputs, "run directories or results.json files")->required();
     app->add_option("--out", arguments->out, "the file (default: standard output)");

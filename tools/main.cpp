@@ -98,6 +98,14 @@ int run(int argc, char** argv) {
         "reason of the end of a Xen domain: 0 power-off, which goes with a verdict, 1 reboot, 3 crash");
     collect_command->add_option("--host-counters", facts.host_counters,
                                 "KVM's statistics of this guest, NAME=NUMBER ...; empty if they could not be read");
+    collect_command
+        ->add_option("--host-fact", facts.host_facts,
+                     "what of the host matters, NAME=VALUE ..., for the context record")
+        ->check([](const std::string& fact) {
+            const auto equals = fact.find('=');
+            const bool good = equals != 0 && equals != std::string::npos;
+            return good ? std::string{} : "NAME=VALUE is wanted, not: " + fact;
+        });
     collect_command->add_flag("--timed-out", facts.ending.timed_out, "the runner had to stop the guest");
 
     auto* summary_command =
@@ -138,8 +146,8 @@ int run(int argc, char** argv) {
     auto* qmp_command = app.add_subcommand("qmp", "Send commands without arguments to a QEMU, and print its answers");
     qmp_command->add_option("--socket", qmp_socket, "QEMU's QMP socket")->required();
     qmp_command->add_option("command", qmp_commands, "stop, cont, query-status ...")->required();
-    const std::array commands{compare_command(app), html_command(app), junit_command(app), table_command(app),
-                              trace_command(app)};
+    const std::array commands{compare_command(app), html_command(app),  junit_command(app),
+                              steal_command(app),   table_command(app), trace_command(app)};
 
     try {
         app.parse(argc, argv);

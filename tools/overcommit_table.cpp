@@ -2,7 +2,6 @@
 #include "tools/overcommit_table.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "tools/statistics.hpp"
 #include "tools/text.hpp"
 #include "tools/text_table.hpp"
+#include "tools/units.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -63,11 +63,6 @@ std::string value_text(const std::vector<double>& values, Unit unit) { return hu
 std::string deviation_text(const std::vector<double>& values, Unit unit) {
     const auto deviation = deviation_of(values);
     return deviation ? human_value(*deviation, unit) : "-";
-}
-
-std::string percent_text(double part) {
-    const double rounded = std::round(part * 1000) / 10;
-    return fmt::format("{:+.1f}", rounded + 0.0); // no "-0.0"
 }
 
 std::string vcpus_text(const Place& place) {
@@ -194,7 +189,7 @@ std::string overcommit_text(const OvercommitTable& table) {
             lines.add({name == last ? "" : name, fmt::format("{:.3g}x", r.place.overcommit().value_or(0)),
                        vcpus_text(r.place), value_text(r.base, kind.unit), deviation_text(r.base, kind.unit),
                        value_text(r.next, kind.unit), deviation_text(r.next, kind.unit),
-                       r.improvement ? percent_text(*r.improvement) : "-", ""});
+                       r.improvement ? human_change(*r.improvement) : "-", ""});
             last = name;
         }
         out += fmt::format("{}, {}{}, on {}{}\n{}\n", printable(place.bench), kind.text,

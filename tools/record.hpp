@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/serial_stream.hpp"
 
@@ -22,6 +23,20 @@ namespace spinkick::report {
     if (value == record.end() || !value->is_number_integer() || *value < 0)
         return std::nullopt;
     return value->get<std::uint64_t>();
+}
+
+/// A list of numbers; empty if any of them is something else.
+[[nodiscard]] inline std::vector<std::uint64_t> numbers_in(const Json& record, const char* key) {
+    const auto value = record.find(key);
+    if (value == record.end() || !value->is_array())
+        return {};
+    std::vector<std::uint64_t> numbers;
+    for (const Json& item : *value) {
+        if (!item.is_number_integer() || item < 0)
+            return {};
+        numbers.push_back(item.get<std::uint64_t>());
+    }
+    return numbers;
 }
 
 [[nodiscard]] inline std::string text_in(const Json& record, const char* key) {

@@ -116,7 +116,10 @@ std::optional<Status> status_named(std::string_view name) noexcept {
 
 std::string Stream::running_text() const {
     const auto test = tests.find(running);
-    return test == tests.end() ? "" : fmt::format("test {} {} was running", running, test->second.name);
+    if (test != tests.end())
+        return fmt::format("test {} {} was running", running, test->second.name);
+    constexpr std::size_t kMost = 120;
+    return last_line.empty() ? "" : fmt::format("the last line is `{}`", printable(last_line.substr(0, kMost)));
 }
 
 void StreamParser::feed(std::string_view bytes) {
@@ -155,6 +158,8 @@ void StreamParser::line(std::string_view raw, bool complete) {
     std::string_view text = clean;
     while (take(text, "\r")) {
     }
+    if (text.find_first_not_of(" \t") != std::string_view::npos)
+        stream_.last_line = text;
     verdicts_in(text);
     // The first form in a line owns the rest of it: a reason or a comment may quote any other form.
     for (std::size_t position = 0; position < text.size(); ++position)

@@ -20,13 +20,10 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "tools/json.hpp"
 #include "tools/verdict_line.hpp"
 
 namespace spinkick::report {
-
-using Json = nlohmann::ordered_json;
 
 enum class Status : std::uint8_t { pass, skip, error, fail, not_run };
 
@@ -68,13 +65,14 @@ struct Stream {
     bool verdicts_differ = false;
     std::uint32_t damaged_verdicts = 0;
     std::uint32_t damaged_records = 0;
+    std::string last_line;              ///< the last one with a printable character, cut or not
     std::vector<std::string> conflicts; ///< statements of the stream that contradict each other
 
     /// The image itself has written something.
     [[nodiscard]] bool started() const noexcept {
         return boot || ktap || plan || verdict || panic || error || !tests.empty();
     }
-    /// "test 12 lock.mutual_exclusion/tas/native was running", or empty.
+    /// "test 12 lock.mutual_exclusion/tas/native was running"; if no test was, the last line; empty without one.
     [[nodiscard]] std::string running_text() const;
 };
 

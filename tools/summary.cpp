@@ -10,9 +10,16 @@
 #include <fmt/format.h>
 
 #include "tools/bench_table.hpp"
+#include "tools/event_table.hpp"
+#include "tools/io_table.hpp"
+#include "tools/jobs_table.hpp"
+#include "tools/micro_table.hpp"
+#include "tools/mixed_table.hpp"
 #include "tools/record.hpp"
+#include "tools/steal.hpp"
 #include "tools/text.hpp"
 #include "tools/units.hpp"
+#include "tools/waitearly_table.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -107,6 +114,19 @@ std::string backends_of(const Json& context) {
     return text;
 }
 
+/// What the runner knows of the host: "kernel 6.1.0, halt_poll_ns 200000".
+std::string host_of(const Json& context) {
+    std::string out;
+    const auto facts = context.find("host");
+    if (facts == context.end() || !facts->is_object())
+        return out;
+    for (const auto& [name, value] : facts->items())
+        if (value.is_string())
+            out +=
+                fmt::format("{}{} {}", out.empty() ? "" : ", ", printable(name), printable(value.get<std::string>()));
+    return out;
+}
+
 std::string context_block(const Json& context, std::string_view runs, const Painter& paint) {
     const auto field = [&context](const char* key) {
         const std::string text = printable(text_in(context, key));
@@ -133,6 +153,8 @@ std::string context_block(const Json& context, std::string_view runs, const Pain
                                         backend, field("default_lock_reason")));
     if (const std::string backends = backends_of(context); !backends.empty())
         out += labelled("back ends", backends);
+    if (const std::string host = host_of(context); !host.empty())
+        out += labelled("host", host);
     std::string clock = fmt::format("{}, TSC {} kHz ({})", field("clock"), number("tsc_khz"), field("tsc_source"));
     out += labelled("clock", clock);
     out += labelled("settings", fmt::format("seed {}, spin threshold {}, watchdog {} ms", number("seed"),
@@ -172,6 +194,18 @@ std::string contexts_text(const Results& results, const Painter& paint) {
         text += labelled(
             "ran on", fmt::format("{}: the image wrote no context record", printable(results.runs.front().platform)));
     return text;
+}
+
+/// The runner has booted such a run again, and kept the last one: figures of a busy host must not pass for others.
+std::string noise_text(const Results& results, const Painter& paint) {
+    const auto worst = worst_steal(results.records);
+    for (const Json& record : results.records) {
+        const auto limit = is_type(record, "context") ? steal_limit_in(record) : std::nullopt;
+        if (limit && worst && 100 * worst->part > *limit)
+            return paint.warning(
+                labelled("noisy", fmt::format("{}, above --steal-limit {:g}", text_of(*worst), *limit)));
+    }
+    return "";
 }
 
 std::string bringup_text(const Results& results) {
@@ -348,13 +382,30 @@ std::string verdict_text(const Results& results, const Painter& paint) {
     return text + paint(word, name_of(word)) + ": " + (reason.empty() ? "" : printable(reason) + "; ") + counts + "\n";
 }
 
+/// A workload that ran, in its published layout. What that lacks is a problem for who asked for the table, not here.
+template <auto kTableOf, auto kRows>
+std::string workload_text(const Results& results) {
+    auto table = kTableOf(results);
+    table.problems.clear();
+    return (table.*kRows).empty() ? "" : text_of(table) + "\n";
+}
+
+std::string workload_texts(const Results& results) {
+    return workload_text<jobs_table, &JobsTable::blocks>(results) +
+           workload_text<waitearly_table, &WaitEarlyTable::blocks>(results) +
+           workload_text<io_table, &IoTable::blocks>(results) +
+           workload_text<mixed_table, &MixedTable::blocks>(results) +
+           workload_text<event_table, &EventTable::rows>(results);
+}
+
 } // namespace
 
 std::string summary(const Results& results, Colour colour) {
     const Painter paint(colour);
-    std::string text = contexts_text(results, paint) + bringup_text(results) + "\n";
+    std::string text = contexts_text(results, paint) + bringup_text(results) + noise_text(results, paint) + "\n";
     if (const std::string tables = bench_tables(results.records); !tables.empty())
         text += tables + "\n";
+    text += micro_overview(results) + workload_texts(results);
     return text + stalls_text(results, paint) + suites_text(results) + troubles_text(results, paint) +
            skips_text(results) + verdict_text(results, paint);
 }

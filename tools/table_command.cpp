@@ -9,12 +9,26 @@
 #include <fmt/format.h>
 
 #include "tools/commands.hpp"
+#include "tools/event_table.hpp"
 #include "tools/inputs.hpp"
+#include "tools/io_table.hpp"
+#include "tools/jobs_table.hpp"
+#include "tools/micro_table.hpp"
+#include "tools/mixed_table.hpp"
 #include "tools/overcommit_table.hpp"
 #include "tools/sides.hpp"
+#include "tools/waitearly_table.hpp"
 
 namespace spinkick::report {
 namespace {
+
+constexpr std::string_view kTables = "events, io, jobs, micro, mixed, overcommit, waitearly";
+
+void complain_of(const std::vector<std::string>& problems) {
+    if (!problems.empty())
+        complain(problems.size() == 1 ? problems.front()
+                                      : fmt::format("{}; and {} more", problems.front(), problems.size() - 1));
+}
 
 struct OvercommitArguments {
     std::vector<std::string> base, against, locks;
@@ -47,10 +61,7 @@ int run_overcommit(const OvercommitArguments& arguments) {
         table = overcommit_of_results(base_results, next_results, *figure, arguments.locks);
     }
     fmt::print("{}", overcommit_text(table));
-    if (!table.problems.empty())
-        complain(table.problems.size() == 1
-                     ? table.problems.front()
-                     : fmt::format("{}; and {} more", table.problems.front(), table.problems.size() - 1));
+    complain_of(table.problems);
     return raw(table.problems.empty() && base.complete && next.complete ? ExitCode::pass : ExitCode::error);
 }
 
@@ -67,17 +78,49 @@ Command overcommit_command(CLI::App& parent) {
     return {app, [arguments] { return run_overcommit(*arguments); }};
 }
 
+/// A table of one workload over one set of results.
+template <auto kTableOf>
+Command workload_command(CLI::App& parent, const std::string& name, const std::string& what) {
+    auto paths = std::make_shared<std::vector<std::string>>();
+    auto* app = parent.add_subcommand(name, what);
+    app->add_option("results", *paths, "run directories or results.json files")->required();
+    return {app, [paths] {
+                Loaded loaded = load_all(paths_in(*paths));
+                if (loaded.parts.empty())
+                    return raw(ExitCode::error);
+                const Results results = merge(std::move(loaded.parts));
+                const auto table = kTableOf(results);
+                fmt::print("{}\n{}", side_text("results", results), text_of(table));
+                complain_of(table.problems);
+                return raw(table.problems.empty() && loaded.complete ? ExitCode::pass : ExitCode::error);
+            }};
+}
+
 } // namespace
 
 Command table_command(CLI::App& parent) {
-    auto* app = parent.add_subcommand("table", "Print a table in a published layout: overcommit");
+    auto* app = parent.add_subcommand("table", "Print a table in a published layout: " + std::string{kTables});
     app->require_subcommand(0, 1);
-    const std::vector<Command> tables{overcommit_command(*app)};
+    const std::vector<Command> tables{
+        overcommit_command(*app),
+        workload_command<event_table>(*app, "events",
+                                      "bench.event_channels: from the send to the receiver by each way of telling, "
+                                      "two-level and FIFO event channels"),
+        workload_command<io_table>(*app, "io",
+                                   "bench.io: operations a second, with halts, kicks and interrupts for each"),
+        workload_command<mixed_table>(*app, "mixed", "bench.mixed: which of several locks are pounded"),
+        workload_command<jobs_table>(
+            *app, "jobs", "bench.jobs: jobs a minute, real, sys and usr time of the five published locks, by load"),
+        workload_command<micro_table>(
+            *app, "micro", "bench.micro: time for the pairs of 1 to N tasks, ticket and queued locks, PV off and on"),
+        workload_command<waitearly_table>(
+            *app, "waitearly", "bench.waitearly: records a second and counters, by when a queued waiter halts early"),
+    };
     return {app, [tables] {
                 for (const Command& table : tables)
                     if (table.app->parsed())
                         return table.run();
-                complain("which table? overcommit (--help)");
+                complain(fmt::format("which table? {} (--help)", kTables));
                 return raw(ExitCode::error);
             }};
 }

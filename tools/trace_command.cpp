@@ -10,12 +10,12 @@
 namespace spinkick::report {
 namespace {
 
-struct Arguments {
+struct TraceArguments {
     std::vector<std::string> inputs;
     std::filesystem::path out;
 };
 
-int run(const Arguments& arguments) {
+int run(const TraceArguments& arguments) {
     Loaded loaded = load_all(paths_in(arguments.inputs));
     if (loaded.parts.empty())
         return raw(ExitCode::error);
@@ -29,7 +29,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 Command trace_command(CLI::App& parent) {
-    auto arguments = std::make_shared<Arguments>();
+    auto arguments = std::make_shared<TraceArguments>();
     auto* app =
         parent.add_subcommand("trace", "Write what was traced in the Chrome trace event format, for ui.perfetto.dev");
     app->add_option("results", arguments->inputs, "run directories or results.json files")->required();
