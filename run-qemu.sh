@@ -4,10 +4,20 @@
 # One run on one platform: build, boot, watch, collect, verdict. What a platform is stands in tests/platforms/.
 set -u -o pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# `spinkick` on the PATH is a link to this file.
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 platforms=$root/tests/platforms
-cache=$root/build/cache
-readonly root platforms cache
+# Installed, the image and the report tool lie beside this script, and nothing is built.
+if [[ -e $root/spinkick.elf ]]; then
+    installed=1
+    cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/spinkick
+    runs=$PWD/spinkick-runs
+else
+    installed=0
+    cache=$root/build/cache
+    runs=$root/build/runs
+fi
+readonly root platforms installed cache runs
 # shellcheck source=tests/platforms/lib.sh
 source "$platforms/lib.sh"
 # shellcheck source=tests/platforms/packages.sh
@@ -20,12 +30,14 @@ source "$platforms/boot.sh"
 source "$platforms/iso.sh"
 # shellcheck source=tests/platforms/host_kvm.sh
 source "$platforms/host_kvm.sh"
+# shellcheck source=tests/platforms/host_facts.sh
+source "$platforms/host_facts.sh"
 # shellcheck source=tests/platforms/auto.sh
 source "$platforms/auto.sh"
 
 usage() {
     cat <<'TEXT'
-usage: run-qemu.sh [OPTION]... [-- EXTRA QEMU ARGUMENTS]
+usage: run-qemu.sh [OPTION]... [-- EXTRA QEMU ARGUMENTS]     (installed: spinkick [OPTION]...)
 Boots the image on one platform and says whether the hypervisor's lock paths are correct, and how fast and fair.
 
   --on PLATFORM        auto (default): the host's KVM if usable and fast, else nested-kvm
@@ -44,7 +56,7 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
   --also PLATFORM      one guest more beside them, of another kind (xen-domu-*); may be repeated
   --append "ARGS"      more of the kernel's command line, such as "tests=lock.* duration_ms=50"
   --timeout S          no verdict after so long is a hang (default 120)
-  --repeat N           boots in a row         --out DIR         results (default build/runs/DATE)
+  --repeat N           boots in a row         --out DIR         results (default build/runs/DATE; installed: spinkick-runs/DATE)
   --preset NAME        which build (default release)
   --host-kernel K      nested-kvm's Linux: 6.1 (default), 6.12, a Debian package, or a path to a kernel, which takes
                        its modules from lib/modules beside or above it
@@ -52,7 +64,12 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
                        path of a patch
   --host-counters      KVM's statistics beside the guest's own counts (nested-kvm; goes with --host-kvm by itself)
   --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-*)
+  --xl LINE            a line of the guests' xl.cfg, such as "cap = 50", "cpu_weight = 512" or 'cpus = "0"' (xen-domu-*);
+                       may be repeated
   --iso                boot by GRUB from a CD instead of QEMU's own loader (tcg, kvm)
+  --uefi               the same on UEFI (OVMF) instead of a BIOS
+  --steal-limit P      boot again, at most three times in all, while the vCPUs of a benchmark wanted to run and did not
+                       for more than P percent of their time; DIR/noisy-N keeps what came before
   --require pv         an error if no paravirtual back end works
   --bisect             exit code 125 instead of 2 and 77, for git bisect run
   --list               each test with its claim
@@ -65,10 +82,10 @@ TEXT
 
 # --- options ---------------------------------------------------------------------------------------------------------
 
-platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' host_counters=0 require='' xen_args=''
+platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' host_counters=0 require='' xen_args='' steal_limit=''
 preset=release vms=1 repeat=1
-iso=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
-extra=() also=()
+iso=0 uefi=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
+extra=() also=() xl_lines=()
 
 # number OPTION VALUE LOWEST HIGHEST
 number() {
@@ -84,7 +101,7 @@ parse_options() {
         shift
         case $option in
         --on | --smp | --pcpus | --cpu | --mem | --machine | --vms | --append | --timeout | --repeat | --out | --preset | \
-            --host-kernel | --host-kvm | --require | --xen-args | --also)
+            --host-kernel | --host-kvm | --require | --steal-limit | --xen-args | --also | --xl)
             (($#)) || die "$option: its value is missing"
             ;;&
         --on) platform=$1 && shift ;;
@@ -103,9 +120,12 @@ parse_options() {
         --host-kvm) host_kvm=$1 host_counters=1 && shift ;;
         --host-counters) host_counters=1 ;;
         --xen-args) xen_args=$1 && shift ;;
+        --steal-limit) steal_limit=$1 && shift ;;
         --require) require=$1 && shift ;;
         --also) also+=("$1") && shift ;;
+        --xl) xl_lines+=("$1") && shift ;;
         --iso) iso=1 ;;
+        --uefi) iso=1 uefi=1 ;;
         --bisect) ;; # main has seen it
         --list) list=1 ;;
         --dry-run) dry_run=1 ;;
@@ -135,8 +155,13 @@ check_options() {
     number --vms "$vms" 1 16
     number --repeat "$repeat" 1 100000
     [[ -z $timeout_s ]] || number --timeout "$timeout_s" 1 86400
+    [[ -z $steal_limit ]] || number --steal-limit "$steal_limit" 0 100
     [[ -z $require || $require == pv ]] || die "--require $require: only pv can be required"
     [[ $append != *$'\n'* ]] || die "--append: a kernel command line has no line breaks"
+    if ((installed)); then
+        [[ $preset == release ]] || die "--preset $preset: there is one installed image; a source tree builds others"
+        return
+    fi
     grep -qs "\"name\": \"$preset\"" "$root/CMakePresets.json" ||
         die "--preset $preset: CMakePresets.json has no such preset"
 }
@@ -149,6 +174,10 @@ check_platform_options() {
     for kind in "${also[@]}"; do
         [[ $platform == xen-domu-* ]] || die "--also $kind: only beside a xen-domu-* guest"
         [[ $kind =~ ^xen-domu-(pvh|pv|hvm)$ ]] || die "--also $kind: xen-domu-pvh, -pv or -hvm is wanted"
+    done
+    ((${#xl_lines[@]} == 0)) || [[ $platform == xen-domu-* ]] || die "--xl ${xl_lines[0]}: only xen-domu-* guests have an xl.cfg"
+    for kind in "${xl_lines[@]}"; do
+        [[ $kind =~ ^[a-z_0-9]+\ *=.+$ && $kind != *$'\n'* ]] || die "--xl $kind: one NAME = VALUE is wanted, as xl.cfg(5) has it"
     done
     [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-* have a Xen"
     [[ $platform == nested-kvm || -z $host_kernel ]] || die "--host-kernel $host_kernel: only nested-kvm has a host kernel"
@@ -214,6 +243,13 @@ build_failed() {
 }
 
 prepare_build() {
+    if ((installed)); then
+        report=$root/spinkick-report
+        image=${SPINKICK_IMAGE:-$root/spinkick.elf}
+        [[ -r $image ]] || die "SPINKICK_IMAGE=$image: no such file"
+        image_sha256=$(sha256sum "$image" | cut -d ' ' -f 1)
+        return
+    fi
     report=$root/build/$preset/tools/spinkick-report
     image=${SPINKICK_IMAGE:-$root/build/$preset/spinkick.elf}
     ((dry_run)) && return
@@ -247,14 +283,38 @@ pv_works() {
     done
 }
 
+# boot_until_quiet DIR RUN: boot(), with --steal-limit again while it passed and was noisy. What did not pass is not repeated: that
+# would hide it.
+boot_until_quiet() {
+    local attempt status said file first=${#result_dirs[@]}
+    for ((attempt = 1; ; attempt++)); do
+        boot "$1" "$2"
+        if [[ -z $steal_limit ]] || ((collected != EXIT_PASS)); then return; fi
+        status=0
+        said=$("$report" steal --limit "$steal_limit" "${result_dirs[@]:first}") || status=$?
+        ((status == EXIT_FAIL)) || return 0
+        if ((attempt == 3)); then
+            noisy_boots=$((noisy_boots + 1))
+            return
+        fi
+        say "noisy: $said; booting again ($((attempt + 1)) of 3)"
+        rm -rf "$1/noisy-$attempt"
+        mkdir "$1/noisy-$attempt"
+        for file in "$1"/{serial.log,qemu.log,host.log,control.log,command.txt,results.tap,results.json,junit.xml,trace.json} "$1"/vm-[0-9]*; do
+            [[ ! -e $file ]] || mv "$file" "$1/noisy-$attempt/"
+        done
+        result_dirs=("${result_dirs[@]:0:first}")
+    done
+}
+
 run_all() {
     local run dir code=$EXIT_PASS
-    result_dirs=() platform_hangs=0
-    out=${out:-$root/build/runs/$(date +%Y-%m-%d_%H-%M-%S)}
+    result_dirs=() platform_hangs=0 noisy_boots=0
+    out=${out:-$runs/$(date +%Y-%m-%d_%H-%M-%S)}
     for ((run = 1; run <= repeat; run++)); do
         dir=$out
         ((repeat == 1)) || dir=$out/run-$run
-        boot "$dir" "$run"
+        boot_until_quiet "$dir" "$run"
         ((repeat == 1)) || say "boot $run of $repeat: exit code $collected"
         code=$(worst_of "$code" "$collected")
     done
@@ -267,6 +327,7 @@ run_all() {
         fi
     fi
     ((platform_hangs == 0)) || say "platform hangs: $platform_hangs (machines that TCG lost before their first byte, and that were started again)"
+    ((noisy_boots == 0)) || say "noisy: $noisy_boots of $repeat, three boots each; their figures are those of a busy host"
     say "exit code $code; results in ${out#"$PWD"/}"
     exit "$code"
 }
@@ -307,7 +368,7 @@ main() {
     platform_prepare
 
     if ((dry_run)); then
-        platform_command "${out:-build/runs/DATE}"
+        platform_command "${out:-$runs/DATE}"
         platform_commands
     elif ((list)); then
         list_tests

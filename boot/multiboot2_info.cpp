@@ -6,10 +6,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernel/bytes.hpp"
+
 namespace spinkick::boot {
 namespace {
-
-using Bytes = std::span<const std::byte>;
 
 enum class Tag : std::uint32_t {
     end = 0,
@@ -75,15 +75,6 @@ constexpr std::size_t kAlignment = 8;
 /// GRUB's is some KiB; the tags hold no bulk data for us.
 constexpr std::uint32_t kLargestInfo = 1u << 20;
 constexpr std::size_t kOldRsdpBytes = 20;
-
-template <class T>
-bool fetch(Bytes bytes, std::size_t offset, T& out) noexcept {
-    static_assert(std::is_trivially_copyable_v<T>);
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
-        return false;
-    std::memcpy(&out, bytes.data() + offset, sizeof(T));
-    return true;
-}
 
 /// After ExitBootServices, which the loader has called, boot services memory is free as well.
 MemoryType memory_type_of_efi(std::uint32_t type) noexcept {

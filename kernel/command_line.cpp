@@ -185,10 +185,20 @@ constexpr std::array kOffOn{
     Choice<bool>{"off"sv, false},
     Choice<bool>{"on"sv, true},
 };
+constexpr std::array kLoad{
+    Choice<JobLoad>{"light"sv, JobLoad::light},
+    Choice<JobLoad>{"moderate"sv, JobLoad::moderate},
+    Choice<JobLoad>{"heavy"sv, JobLoad::heavy},
+    Choice<JobLoad>{"all"sv, JobLoad::all},
+};
 constexpr std::array kKick{
     Choice<KickChoice>{"auto"sv, KickChoice::automatic}, Choice<KickChoice>{"hypercall"sv, KickChoice::hypercall},
     Choice<KickChoice>{"remrd"sv, KickChoice::remrd},    Choice<KickChoice>{"ipi"sv, KickChoice::ipi},
     Choice<KickChoice>{"evtchn"sv, KickChoice::evtchn},
+};
+constexpr std::array kEventChannels{
+    Choice<EventChannels>{"2l"sv, EventChannels::two_level},
+    Choice<EventChannels>{"fifo"sv, EventChannels::fifo},
 };
 constexpr std::array kParavirt{
     Choice<ParavirtChoice>{"auto"sv, ParavirtChoice::automatic},
@@ -235,6 +245,20 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.bench_cpus, 2, kMostBenchCpus, e);
         }},
+    Key{"pairs"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.pairs, 1, 1'000'000'000, e);
+        }},
+    Key{"jobs"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.jobs, 1, 1'000'000'000, e);
+        }},
+    Key{"load"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.load, kLoad, e); }},
+    Key{"limit_ms"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_number(w, out.limit_ms, 1, kOneHourMs, e);
+        }},
     Key{"repeat"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.repeat, 1, 1'000'000, e);
@@ -274,6 +298,10 @@ constexpr std::array kKeys{
     Key{"pv"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_choice(w, out.paravirt, kParavirt, e);
+        }},
+    Key{"evtchn"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
+            return set_choice(w, out.evtchn, kEventChannels, e);
         }},
     Key{"watchdog_ms"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
@@ -351,7 +379,7 @@ void report_unknown(const Word& word, ErrorText& error) noexcept {
                   shown(word.key), word.key.data(), shown(nearest->name), nearest->name.data());
         return;
     }
-    char storage[256];
+    char storage[280];
     TextBuffer names(storage);
     for (const Key& key : kKeys) {
         if (!names.empty())
@@ -440,6 +468,7 @@ std::string_view name_of(T value, const std::array<Choice<T>, N>& choices) noexc
 
 std::string_view name(KickChoice choice) noexcept { return name_of(choice, kKick); }
 std::string_view name(ParavirtChoice choice) noexcept { return name_of(choice, kParavirt); }
+std::string_view name(EventChannels form) noexcept { return name_of(form, kEventChannels); }
 std::string_view name(sync::RelaxHint hint) noexcept { return name_of(hint, kRelax); }
 std::string_view name(sync::YieldMethod method) noexcept { return name_of(method, kDirectedYield); }
 

@@ -19,11 +19,17 @@ namespace spinkick {
 /// How a kick travels; `automatic` proves all that the back end has and begins with the first that works.
 enum class KickChoice : std::uint8_t { automatic, hypercall, remrd, ipi, evtchn };
 
+/// How Xen tells of events: bits in a shared page, or queues of ports (Xen 4.4 and later).
+enum class EventChannels : std::uint8_t { two_level, fifo };
+
 /// Bound of the tables of a benchmark.
 inline constexpr std::uint32_t kMostBenchCpus = 64;
 
 /// Whether paravirtual back ends are used: as their probe says, never, or in spite of what the probe says.
 enum class ParavirtChoice : std::uint8_t { automatic, off, force };
+
+/// Which loads bench.jobs runs.
+enum class JobLoad : std::uint8_t { all, light, moderate, heavy };
 
 /// A bounded list of texts that live elsewhere.
 template <std::size_t N>
@@ -58,6 +64,10 @@ struct CommandLine {
     std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
     std::uint32_t duration_ms = 100;
     std::uint32_t bench_cpus = kMostBenchCpus; ///< CPUs that contend in a benchmark, at most
+    std::uint32_t pairs = 1000;                ///< of lock and unlock, by each task of bench.micro
+    std::uint32_t jobs = 200;                  ///< of bench.jobs, for all CPUs together
+    JobLoad load = JobLoad::all;
+    std::uint32_t limit_ms = 2000; ///< a measurement of a fixed amount of work ends there at the latest
     std::uint64_t spin_threshold = 1u << 15;
     std::uint64_t qspin_threshold = 1u << 14;
     std::uint64_t byte_timeout = 1u << 10;
@@ -68,6 +78,7 @@ struct CommandLine {
     bool kick_holder = true;
     KickChoice kick = KickChoice::automatic;
     ParavirtChoice paravirt = ParavirtChoice::automatic;
+    EventChannels evtchn = EventChannels::two_level;
     std::uint32_t watchdog_ms = 10'000;
     std::uint32_t linger_ms = 0; ///< after the verdict, for whoever reads the host's counters
     bool nmis = true;            ///< NMIs among the noise of the soak
@@ -94,6 +105,7 @@ struct CommandLine {
 
 [[nodiscard]] std::string_view name(KickChoice choice) noexcept;
 [[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;
+[[nodiscard]] std::string_view name(EventChannels form) noexcept;
 [[nodiscard]] std::string_view name(sync::RelaxHint hint) noexcept;
 [[nodiscard]] std::string_view name(sync::YieldMethod method) noexcept;
 

@@ -34,6 +34,13 @@ enum class Exit : std::uint8_t { pass = 0x10, fail = 0x11, error = 0x12, panic =
 [[nodiscard]] CpuId this_cpu() noexcept;
 /// 48 KiB for what runs on a CPU to record into; whoever uses it first clears it.
 [[nodiscard]] std::span<std::byte> scratch_of(CpuId cpu) noexcept;
+/// The first 4 KiB of scratch_of(cpu) a second time, at an address of their own: for what maps and unmaps memory in
+/// earnest. nullptr: no room for page tables. Whoever maps one for the first time is alone.
+[[nodiscard]] std::byte* map_alias(CpuId cpu) noexcept;
+/// Takes the second address away again. Only the calling CPU forgets its translation.
+void unmap_alias(CpuId cpu) noexcept;
+/// The calling CPU forgets the translation of that address.
+void flush_alias(CpuId cpu) noexcept;
 /// A slow-path counter of one CPU, since boot.
 [[nodiscard]] std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept;
 /// Waits of one CPU that slept, by length, since boot: the bucket of sync::BlockedTimes.

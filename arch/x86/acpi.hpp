@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The machine's tables, found and mapped: what acpi_tables.hpp parses. A table that is missing, damaged or cut is a
-// line on the console and a fallback (the boot CPU alone, no PM timer), never a fault.
+// line on the console and a fallback (the MP table, the boot CPU alone, no PM timer), never a fault.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@ namespace spinkick::x86::acpi {
 struct Tables {
     MadtCpus madt{};
     bool madt_found = false;
+    bool fadt_found = false;
+    bool mp_table_found = false;     ///< read only where there is no MADT
     std::uint16_t pm_timer_port = 0; ///< 0: none
     std::uint32_t damaged = 0;       ///< tables that were there and not whole: boot.tables reports an error then
     ErrorText first_damage;

@@ -118,22 +118,6 @@ static_assert(std::is_standard_layout_v<GenericAddress> && sizeof(GenericAddress
 constexpr std::size_t kXPmTimerOffset = 208;
 constexpr std::uint8_t kIoSpace = 1;
 
-template <class T>
-bool fetch(Bytes bytes, std::size_t offset, T& out) noexcept {
-    static_assert(std::is_trivially_copyable_v<T>);
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
-        return false;
-    std::memcpy(&out, bytes.data() + offset, sizeof(T));
-    return true;
-}
-
-std::uint8_t sum(Bytes bytes) noexcept {
-    std::uint8_t total = 0;
-    for (const std::byte b : bytes)
-        total = static_cast<std::uint8_t>(total + static_cast<std::uint8_t>(b));
-    return total;
-}
-
 /// True if the table is whole and its own: name, length and checksum. `name` is what it should be; empty: anything.
 bool check_table(Bytes bytes, std::string_view name, ErrorText& error) noexcept {
     const auto length = table_length(bytes, error);
@@ -154,28 +138,6 @@ bool check_table(Bytes bytes, std::string_view name, ErrorText& error) noexcept 
         return false;
     }
     return true;
-}
-
-void add_cpu(ApicId id, bool enabled, MadtCpus& out) noexcept {
-    if (!enabled) {
-        ++out.disabled;
-        return;
-    }
-    const ApicId boot = out.ids[0];
-    if (id == boot && !out.boot_cpu_listed) {
-        out.boot_cpu_listed = true;
-        ++out.found;
-        return;
-    }
-    if (std::find(out.ids.begin(), out.ids.begin() + out.count, id) != out.ids.begin() + out.count) {
-        ++out.duplicates;
-        return;
-    }
-    ++out.found;
-    if (out.count == out.ids.size())
-        ++out.over_limit;
-    else
-        out.ids[out.count++] = id;
 }
 
 void read_entry(Bytes entry, const EntryHeader& header, std::size_t offset, MadtCpus& out) noexcept {
@@ -211,6 +173,28 @@ void read_entry(Bytes entry, const EntryHeader& header, std::size_t offset, Madt
 }
 
 } // namespace
+
+void add_cpu(ApicId id, bool enabled, MadtCpus& out) noexcept {
+    if (!enabled) {
+        ++out.disabled;
+        return;
+    }
+    const ApicId boot = out.ids[0];
+    if (id == boot && !out.boot_cpu_listed) {
+        out.boot_cpu_listed = true;
+        ++out.found;
+        return;
+    }
+    if (std::find(out.ids.begin(), out.ids.begin() + out.count, id) != out.ids.begin() + out.count) {
+        ++out.duplicates;
+        return;
+    }
+    ++out.found;
+    if (out.count == out.ids.size())
+        ++out.over_limit;
+    else
+        out.ids[out.count++] = id;
+}
 
 Rsdp parse_rsdp(Bytes bytes) noexcept {
     Rsdp result;

@@ -12,12 +12,11 @@
 #include <span>
 #include <string_view>
 
+#include "kernel/bytes.hpp"
 #include "kernel/text.hpp"
 #include "kernel/types.hpp"
 
 namespace spinkick::x86 {
-
-using Bytes = std::span<const std::byte>;
 
 /// Bytes of a table's header; a mapping of so many suffices to ask table_length().
 inline constexpr std::size_t kTableHeaderBytes = 36;
@@ -77,6 +76,9 @@ struct MadtCpus {
 
     [[nodiscard]] constexpr std::span<const ApicId> cpus() const noexcept { return {ids.data(), count}; }
 };
+
+/// Adds the CPU of one entry, if it is enabled and was not there before. `out` has the boot CPU already.
+void add_cpu(ApicId id, bool enabled, MadtCpus& out) noexcept;
 
 /// `bytes` is the whole table; `boot` is the APIC id of the CPU that runs this. A table whose length or checksum is
 /// wrong gives the boot CPU alone.

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "arch/x86/acpi.hpp"
+#include "arch/x86/cpu_features.hpp"
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/descriptors.hpp"
 #include "arch/x86/lapic.hpp"
@@ -253,7 +254,8 @@ bool take_memory() noexcept {
 }
 
 bool find_hypervisor() noexcept {
-    paravirt::init_this_cpu();
+    cpu_features::note_this_cpu(CpuId{0});
+    paravirt::init_this_cpu(parsed_line.evtchn);
     return true;
 }
 
@@ -283,6 +285,7 @@ bool start_interrupt_controller() noexcept {
         xen_pv::bind_this_cpu();
         return true;
     }
+    lapic::mask_8259s();
     constexpr std::uint64_t kBaseMask = 0x000ffffffffff000;
     if (!lapic::init(rdmsr(Msr::IA32_APIC_BASE) & kBaseMask))
         return false;
@@ -322,6 +325,10 @@ bool start_processors() noexcept {
         log("smp: CPU with APIC id %u did not start", raw(up.missing_ids[i]));
     log("# %u of %u CPUs online in %llu us (%u started more than once)", up.online, up.found,
         static_cast<unsigned long long>(up.elapsed.value / 1000), up.retried);
+    if (const auto features = cpu_features::summary(); features.differing != 0)
+        log("# WARN CPUID: %u CPUs differ from the boot CPU: CPU %u has %s=0x%08x, not 0x%08x", features.differing,
+            raw(features.first), cpu_features::kWords[features.difference.word].name, features.difference.other,
+            features.difference.boot);
     measure_skew();
     return true;
 }
@@ -382,6 +389,7 @@ const char* protocol_name() noexcept {
 
 const CommandLine& options::command_line() noexcept { return steps::parsed_line; }
 void x86::machine_steps::init_this_cpu() noexcept {
+    cpu_features::note_this_cpu(this_cpu());
     paravirt::init_this_cpu();
     if (xen_pv::is_active())
         xen_pv::bind_this_cpu();

@@ -3,7 +3,8 @@
 // The first and last instructions of every exception and interrupt, the one place that halts with interrupts on, and the way
 // out of a test body that a watchdog has given up on. The frame is struct TrapFrame (traps.hpp).
 
-    .text
+    // A section of its own: between trap_entry_begin and trap_entry_end a trap has begun and interrupts are off.
+    .section .text.trap_entry, "ax", @progbits
 
 .macro STUB vector
     .balign 16
@@ -63,6 +64,7 @@ trap_common:
     addq $16, %rsp
     iretq
 
+    .text
     .balign 16
     .globl sti_hlt, sti_hlt_at_hlt
 sti_hlt:

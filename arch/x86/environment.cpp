@@ -11,6 +11,7 @@
 #include "arch/x86/machine_steps.hpp"
 #include "arch/x86/paravirt/hypervisor.hpp"
 #include "arch/x86/paravirt/paravirt.hpp"
+#include "arch/x86/paravirt/xen_events.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/smp.hpp"
 #include "arch/x86/time_stamp.hpp"
@@ -69,7 +70,7 @@ void add_hypervisors(JsonLine& json) noexcept {
     if (found.find(paravirt::HypervisorKind::kvm) != nullptr)
         json.number("kvm_features", found.kvm_features).number("kvm_hints", found.kvm_hints);
     if (found.find(paravirt::HypervisorKind::xen) != nullptr)
-        json.number("xen_version", found.xen_version);
+        json.number("xen_version", found.xen_version).text("evtchn", name(paravirt::xen_events::form()));
 }
 
 void add_cpus(JsonLine& json) noexcept {
@@ -178,14 +179,20 @@ void emit_hypercall_record() noexcept {
 }
 
 void report_machine_faults() noexcept {
-    std::uint64_t lost = 0;
-    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
-        lost += percpu_of(machine::online_cpu(n)).lost_shadows; // a statistic: no worker runs any more
+    std::uint64_t lost = 0, repeated = 0;
+    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) { // statistics: no worker runs any more
+        lost += percpu_of(machine::online_cpu(n)).lost_shadows;
+        repeated += percpu_of(machine::online_cpu(n)).repeated_interrupts;
+    }
     if (lost != 0)
         log("# WARN interrupt shadow lost %llu times: an interrupt was taken between STI and HLT, so a guest that "
             "halts "
             "as it should would sleep past its wake-up; the HLT was skipped",
             static_cast<unsigned long long>(lost));
+    if (repeated != 0)
+        log("# WARN interrupt repeated %llu times: a vector was delivered again before its EOI; the second one was "
+            "dropped",
+            static_cast<unsigned long long>(repeated));
 }
 
 } // namespace spinkick::test

@@ -58,6 +58,12 @@ bool init(std::uint64_t physical_base) noexcept {
     return page != nullptr;
 }
 
+void mask_8259s() noexcept {
+    constexpr std::uint16_t kMaster = 0x21, kSlave = 0xa1; // their interrupt mask registers
+    outb(kSlave, 0xff);
+    outb(kMaster, 0xff);
+}
+
 bool is_x2apic() noexcept { return page == nullptr; }
 
 void enable_this_cpu() noexcept {

@@ -46,12 +46,17 @@ inline constexpr std::uint8_t kVectorTimer = 0xd0;
 inline constexpr std::uint8_t kVectorCall = 0xd1;
 inline constexpr std::uint8_t kVectorTestLow = 0x40; ///< for tests: an ordinary device-like interrupt
 inline constexpr std::uint8_t kVectorTestHigh = 0xc0;
-inline constexpr std::uint8_t kVectorXenUpcall = 0xe0;
+inline constexpr std::uint8_t kVectorXenUpcall = 0xe0;     ///< without EOI: it comes past the local APIC
+inline constexpr std::uint8_t kVectorXenVcpuUpcall = 0xe1; ///< with EOI
 inline constexpr std::uint8_t kVectorKick = 0xf1;
 inline constexpr std::uint8_t kVectorSpurious = 0xff;
 
 /// Finds the mode and maps the page (xAPIC). Boot CPU, once.
 [[nodiscard]] bool init(std::uint64_t physical_base) noexcept;
+/// Silences the two 8259s, whose vectors a BIOS leaves among the exceptions: IRQ 0 is vector 8, and an interrupt has no
+/// error code. The mask of LINT0 is not enough: Xen's HVM firmware also routes them through the IOAPIC. Where there are
+/// none nothing happens.
+void mask_8259s() noexcept;
 /// Enables the APIC of this CPU: SVR, LINTs masked, timer stopped, TPR 0.
 void enable_this_cpu() noexcept;
 

@@ -14,6 +14,7 @@
 #include "arch/x86/lapic.hpp"
 #include "arch/x86/levels.hpp"
 #include "arch/x86/machine_steps.hpp"
+#include "arch/x86/paging.hpp"
 #include "arch/x86/paravirt/ipi.hpp"
 #include "arch/x86/paravirt/kvm.hpp"
 #include "arch/x86/paravirt/pvclock.hpp"
@@ -223,6 +224,17 @@ std::uint32_t cpus_found() noexcept { return smp::placed_count(); }
 CpuId online_cpu(std::uint32_t n) noexcept { return smp::online_cpu(n); }
 CpuId this_cpu() noexcept { return x86::this_cpu(); }
 std::span<std::byte> scratch_of(CpuId cpu) noexcept { return smp::scratch_of(cpu); }
+
+namespace {
+constexpr std::uint64_t alias_of(CpuId cpu) noexcept { return paging::kAliasBase + index(cpu) * paging::kPageBytes; }
+} // namespace
+std::byte* map_alias(CpuId cpu) noexcept {
+    const auto page = reinterpret_cast<std::uint64_t>(scratch_of(cpu).data());
+    return paging::map_again(alias_of(cpu), page) ? reinterpret_cast<std::byte*>(alias_of(cpu)) : nullptr;
+}
+void unmap_alias(CpuId cpu) noexcept { paging::unmap_page(alias_of(cpu)); }
+void flush_alias(CpuId cpu) noexcept { paging::flush_page(alias_of(cpu)); }
+
 std::uint64_t lock_event(CpuId cpu, sync::LockEvent event) noexcept {
     // Written by its own CPU with one instruction; a 64-bit read is whole.
     return *const_cast<const volatile std::uint64_t*>(&percpu_of(cpu).events[static_cast<std::size_t>(event)]);
@@ -299,8 +311,10 @@ void rescue(CpuId cpu) noexcept {
 }
 
 void prod(CpuId cpu) noexcept {
-    if (xen_pv::is_active())
-        paravirt::Xen::send(cpu); // nothing, without a port
+    if (!xen_pv::is_active())
+        return;
+    paravirt::Xen::send(cpu); // ends a poll; nothing, without a port
+    wake(cpu);                // ends a block, which a masked port does not
 }
 
 CpuState inspect(CpuId cpu, Nanoseconds span) noexcept {

@@ -60,6 +60,12 @@ std::uint64_t* walk(std::uint64_t address, bool create) noexcept {
     return &table->entries[(address >> 12) & 511];
 }
 
+/// CPUID.0x80000008:EAX[7:0], the bits of a physical address; 36 where there is no such leaf. A page table entry with a
+/// higher bit faults on use.
+unsigned physical_address_bits() noexcept {
+    return max_extended_leaf() >= 0x80000008 ? cpuid(0x80000008).eax & 0xff : 36;
+}
+
 void map_image(const char* begin, const char* end, Access access) noexcept {
     for (auto address = reinterpret_cast<std::uint64_t>(begin) & ~(kPageBytes - 1);
          address < reinterpret_cast<std::uint64_t>(end); address += kPageBytes)
@@ -89,6 +95,20 @@ bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access acce
     if (final_tables)
         invlpg(virtual_address);
     return true;
+}
+
+bool map_again(std::uint64_t virtual_address, std::uint64_t page) noexcept {
+    const auto frame = entry_of(page) & kAddressMask;
+    if (xen_pv::is_active())
+        return xen_pv::map_machine_page(virtual_address, frame, kWritable | kEntryNoExecute);
+    return map_page(virtual_address, frame, Access::read_write, Cache::write_back);
+}
+
+void flush_page(std::uint64_t virtual_address) noexcept {
+    if (xen_pv::is_active())
+        xen_pv::flush_page(virtual_address);
+    else
+        invlpg(virtual_address);
 }
 
 void unmap_page(std::uint64_t virtual_address) noexcept {
@@ -131,6 +151,12 @@ void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache) noexc
         if (physical >= kBootMapBytes || bytes > kBootMapBytes - physical)
             return nullptr;
         return reinterpret_cast<void*>(physical);
+    }
+    // Addresses come from tables that may be wrong; beyond the width of the bus there is only a fault.
+    if (!xen_pv::is_active() && (physical + bytes - 1) >> physical_address_bits() != 0) {
+        log("paging: no physical memory at 0x%lx: %u bits is the width of an address", physical,
+            physical_address_bits());
+        return nullptr;
     }
     const auto first = physical & ~(kPageBytes - 1);
     const auto last = (physical + bytes - 1) & ~(kPageBytes - 1);

@@ -13,8 +13,9 @@
 namespace spinkick::x86::paging {
 
 inline constexpr std::size_t kPageBytes = 4096;
-/// Virtual windows; the image is below both.
+/// Virtual windows; the image is below them.
 inline constexpr std::uint64_t kArenaBase = 0xffffffffa0000000;
+inline constexpr std::uint64_t kAliasBase = 0xffffffffb0000000; ///< second addresses, a page for each CPU
 inline constexpr std::uint64_t kPhysicalWindowBase = 0xffffffffc0000000;
 
 enum class Access : std::uint8_t { read_only, read_write, read_execute };
@@ -36,8 +37,12 @@ void init() noexcept;
 [[nodiscard]] void* map_physical(std::uint64_t physical, std::size_t bytes, Cache cache = Cache::write_back) noexcept;
 /// Maps one page at a given virtual address; false if the pool of table pages is used up.
 [[nodiscard]] bool map_page(std::uint64_t virtual_address, std::uint64_t physical, Access access, Cache cache) noexcept;
+/// Maps the frame behind a page of the arena at another address as well, read-write; false as above.
+[[nodiscard]] bool map_again(std::uint64_t virtual_address, std::uint64_t page) noexcept;
 /// Takes a page's mapping away (a trap in its place) and flushes it on this CPU.
 void unmap_page(std::uint64_t virtual_address) noexcept;
+/// This CPU forgets its translation of a page.
+void flush_page(std::uint64_t virtual_address) noexcept;
 
 /// The level 1 entry of an address, 0 if not mapped: for tests of W^X and guard pages.
 [[nodiscard]] std::uint64_t entry_of(std::uint64_t virtual_address) noexcept;

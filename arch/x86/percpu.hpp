@@ -44,6 +44,8 @@ struct alignas(64) PerCpu {
     RescueContext* rescue_context = nullptr; ///< of the test body that runs here, if any
     std::uint64_t nmis_in_shadow = 0;        ///< NMIs that came between STI and HLT; allowed, and stepped over
     std::uint64_t lost_shadows = 0;          ///< interrupts that came there, which no processor lets in
+    std::uint64_t repeated_interrupts = 0;   ///< interrupts taken once more before their EOI, as no processor does
+    std::uint8_t in_service = 0;             ///< vector of the innermost interrupt that has no EOI yet, or 0
     std::array<std::uint64_t, sync::kLockEvents> events{};
     sync::BlockedTimes blocked{};
     std::uint64_t flight_written = 0;          ///< events that the flight recorder was given

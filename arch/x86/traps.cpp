@@ -2,6 +2,7 @@
 #include "arch/x86/traps.hpp"
 
 #include <array>
+#include <utility>
 
 #include "arch/x86/cpuid.hpp"
 #include "arch/x86/cr.hpp"
@@ -20,6 +21,7 @@
 #include "kernel/text.hpp"
 
 extern "C" const char trap_stubs[], rescue_landing[];
+extern "C" const char trap_entry_begin[], trap_entry_end[]; // linker.ld
 extern "C" const spinkick::x86::Fixup fixups_begin[], fixups_end[];
 
 namespace spinkick::x86 {
@@ -125,6 +127,7 @@ void leave_body(PerCpu& block, TrapFrame& frame) noexcept {
     block.rescue.store(false, std::memory_order_relaxed); // read by this CPU's NMIs only
     block.interrupt_depth = 0;
     block.nmi_depth = 0; // this NMI may have come on top of another one: levels.cpp
+    block.in_service = 0;
     levels::leave_all();
     if (!xen_pv::is_active()) {
         for (int i = 0; i < 256 && lapic::highest_in_service() != 0; ++i)
@@ -158,6 +161,16 @@ void handle_nmi(TrapFrame& frame) noexcept {
         leave_body(block, frame); // pairs with rescue()'s release
 }
 
+/// True for an interrupt that no processor takes: with interrupts off where a trap begins or ends, or before the EOI of
+/// the same vector. It is the one before, delivered once more.
+bool is_repeated(const PerCpu& block, const TrapFrame& frame, const Slot& slot) noexcept {
+    const auto begin = reinterpret_cast<std::uint64_t>(trap_entry_begin);
+    const auto end = reinterpret_cast<std::uint64_t>(trap_entry_end);
+    if ((frame.rflags & kRflagsIF) == 0 && frame.rip >= begin && frame.rip < end)
+        return true;
+    return slot.needs_eoi && frame.vector == block.in_service;
+}
+
 } // namespace
 
 void rescue(CpuId cpu) noexcept {
@@ -166,7 +179,8 @@ void rescue(CpuId cpu) noexcept {
     ipi::send_nmi(cpu);
 }
 
-extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
+/// In the section of the stubs: an interrupt that was repeated before `in_service` is written is known by its RIP.
+extern "C" [[gnu::section(".text.trap_entry")]] void trap_dispatch(TrapFrame* frame) noexcept {
     if (frame->vector == kNmi)
         return handle_nmi(*frame);
     if (frame->vector < kFirstInterrupt) {
@@ -190,12 +204,18 @@ extern "C" void trap_dispatch(TrapFrame* frame) noexcept {
     }
     if (frame->vector == lapic::kVectorSpurious)
         return; // has no EOI (Intel SDM 3A 11.9)
-    ++block.interrupt_depth;
     const auto slot = slots[frame->vector];
+    if (is_repeated(block, *frame, slot)) {
+        ++block.repeated_interrupts; // no EOI: there is one request, and who was interrupted here sends it
+        return;
+    }
+    const auto outer = std::exchange(block.in_service, static_cast<std::uint8_t>(frame->vector));
+    ++block.interrupt_depth;
     if (slot.handler != nullptr)
         slot.handler(*frame);
     else
         ++block.stray_interrupts;
+    block.in_service = outer; // before the EOI, which lets the next one of this vector in
     if (slot.needs_eoi)
         lapic::eoi();
     --block.interrupt_depth;

@@ -8,7 +8,6 @@
 
 #include "kernel/stress/lock_tracking.hpp"
 #include "kernel/sync/concepts.hpp"
-#include "kernel/sync/flight_events.hpp"
 
 namespace spinkick::stress {
 
@@ -43,11 +42,8 @@ template <class T>
 
 template <sync::Lock L>
 class Traced {
-    using B = typename L::Machine;
-    using Event = sync::FlightEvent;
-
   public:
-    using Machine = B;
+    using Machine = typename L::Machine;
     using Plain = L;
     static constexpr const char* kName = L::kName;
     static constexpr bool kIsFifo = L::kIsFifo;
@@ -58,36 +54,18 @@ class Traced {
     Traced(const Traced&) = delete;
     Traced& operator=(const Traced&) = delete;
 
-    void lock() noexcept {
-        auto& claims = lock_tracking.of(B::this_cpu());
-        claims.wants(this, kind_of<Traced>());
-        sync::record_event<B>(Event::wants, id());
-        lock_.lock();
-        sync::record_event<B>(Event::acquired, id());
-        claims.acquired(this);
-    }
+    // Their code is in traced_lock_code.hpp, and that of the kernel's locks is compiled once: a dozen of tests for each
+    // of them would otherwise be compiled with all locks in full.
+    void lock() noexcept;
+    [[nodiscard]] bool try_lock() noexcept;
+    void unlock() noexcept;
 
-    [[nodiscard]] bool try_lock() noexcept {
-        if (!lock_.try_lock())
-            return false;
-        auto& claims = lock_tracking.of(B::this_cpu());
-        claims.wants(this, kind_of<Traced>());
-        claims.acquired(this);
-        sync::record_event<B>(Event::acquired, id());
-        return true;
-    }
-
-    void unlock() noexcept {
-        lock_tracking.of(B::this_cpu()).released(this);
-        sync::record_event<B>(Event::releases, id());
-        lock_.unlock();
-    }
-
-    [[nodiscard]] std::uint64_t word() const noexcept { return lock_.word(); }
     static void reset_cpu(CpuId cpu) noexcept {
         L::reset_cpu(cpu);
         lock_tracking.of(cpu).forget();
     }
+
+    [[nodiscard]] std::uint64_t word() const noexcept { return lock_.word(); }
 
   private:
     /// Locks lie in the image, whose addresses differ in their low half.

@@ -12,33 +12,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <new>
 
-#include "kernel/clock.hpp"
-#include "kernel/glob.hpp"
-#include "kernel/json.hpp"
-#include "kernel/machine.hpp"
-#include "kernel/options.hpp"
+#include "kernel/log.hpp"
 #include "kernel/stress/calibrated_work.hpp"
-#include "kernel/stress/counters.hpp"
 #include "kernel/stress/fairness.hpp"
 #include "kernel/stress/flight_recorder.hpp"
 #include "kernel/stress/histogram.hpp"
-#include "kernel/test/environment.hpp"
-#include "tests/lock/lock_test.hpp"
+#include "tests/bench/engine.hpp"
 
 namespace spinkick::bench {
 namespace {
 
-using sync::LockEvent;
-
 constexpr std::uint32_t kHoldWords = 16;        ///< words that the section writes
 constexpr Nanoseconds kHold = microseconds(2);  ///< work inside the section
 constexpr Nanoseconds kThink = microseconds(2); ///< work between two acquisitions
-
-/// The plain lock: what a traced one costs more is not of its algorithm.
-template <class L>
-inline constinit L measured_lock{};
 
 /// What a worker records; lives in its CPU's scratch memory.
 struct Record {
@@ -49,10 +36,7 @@ struct Record {
 };
 
 struct Shared {
-    workers::Barrier barrier{};
-    std::atomic<std::uint32_t> late{0};
-    Nanoseconds duration{};
-    std::uint32_t count = 0;
+    Start start{};
     std::uint64_t hold_units = 0, think_units = 0;
     // Written inside the section only: the lock under test orders them.
     std::atomic<std::uint64_t> released_at{0};
@@ -62,10 +46,7 @@ struct Shared {
 };
 constinit Shared shared{};
 
-Record& record_of(std::uint32_t worker) noexcept {
-    static_assert(sizeof(Record) <= 48 * 1024, "fits a CPU's scratch memory");
-    return *std::launder(reinterpret_cast<Record*>(machine::scratch_of(workers::cpu_of(worker)).data()));
-}
+Record& record_of(std::uint32_t worker) noexcept { return scratch<Record>(worker); }
 
 /// This CPU's counter on the boot CPU's scale.
 std::uint64_t common_time(Tsc tsc, std::int64_t skew) noexcept { return tsc.value - static_cast<std::uint64_t>(skew); }
@@ -78,10 +59,8 @@ void work(std::uint32_t worker, void*) {
     const auto skew = own_skew.ticks;
     const auto self = machine::this_cpu();
     auto& lock = measured_lock<L>;
-    if (!s.barrier.wait(s.count)) {
-        s.late.fetch_add(1, std::memory_order_relaxed); // read after the job
+    if (!s.start.line_up())
         return;
-    }
     record.gaps.start(machine::time_stamp());
     // Once in any case: on a host with few CPUs the duration may have passed before all were here.
     do {
@@ -116,33 +95,13 @@ void work(std::uint32_t worker, void*) {
     } while (!workers::over());
 }
 
-Nanoseconds total_steal() noexcept {
-    Nanoseconds sum{};
-    for (std::uint32_t n = 0; n < machine::cpu_count(); ++n)
-        sum = sum + machine::steal_time(machine::online_cpu(n));
-    return sum;
-}
-
-/// A lock as a row of the table.
-struct Row {
-    const char* lock;
-    const char* backend;
-    test::Backend needs;
-    bool (*run)(test::TestContext&, std::uint32_t count);
-};
-
 template <class L>
-bool run_lock(test::TestContext& context, std::uint32_t count) {
-    return lock_tests::contend<L, measured_lock<L>>(context, count, 0, work<L>, nullptr, shared.duration);
-}
-
-/// The null lock first: what the harness itself costs bounds every figure below it.
-using Floor = sync::TypeList<sync::NullLock<paravirt::Native>>;
-constexpr auto kRows = lock_tests::table_of(
-    []<class L>() {
-        return Row{L::kName, L::Machine::kName, paravirt::need_of<typename L::Machine>(), run_lock<L>};
-    },
-    typename sync::ConcatLists<Floor, lock_tests::ExcludingLocks>::type{});
+struct Contention {
+    static bool run(test::TestContext& context, std::uint32_t count) {
+        return contend<L>(context, count, work<L>, milliseconds(options::command_line().duration_ms));
+    }
+};
+constexpr auto kRows = rows_of<Contention>();
 
 /// All repetitions of one lock together.
 struct Total {
@@ -150,26 +109,7 @@ struct Total {
 };
 constinit std::array<Total, kRows.size()> totals{};
 
-constinit std::array<char, 16384> json_storage{}; // a histogram with its buckets
-
-/// How long the waits that slept lasted, if there were any.
-void add_blocked(JsonLine& json, const sync::BlockedTimes& blocked) noexcept {
-    if (blocked.count() == 0)
-        return;
-    const auto ns = [](std::uint64_t ticks) { return clock::to_nanoseconds({ticks}).value; };
-    json.number("blocked_p50_ns", ns(blocked.percentile(5000))).number("blocked_p99_ns", ns(blocked.percentile(9900)));
-    json.number("blocked_max_ns", ns(blocked.percentile(10'000)));
-    if (options::command_line().compact)
-        return;
-    json.begin_list("blocked");
-    for (std::size_t i = 0; i < blocked.buckets.size(); ++i)
-        if (blocked.buckets[i] != 0)
-            json.tuple(ns(sync::BlockedTimes::lowest(i)), blocked.buckets[i]);
-    json.end();
-}
-
-void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nanoseconds elapsed,
-                     const counters::Snapshot& events, Nanoseconds steal) noexcept {
+void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, const Interval& interval) noexcept {
     std::array<std::uint64_t, kMostBenchCpus> shares{};
     std::uint64_t longest_run = 0;
     Tsc longest_gap{};
@@ -179,34 +119,18 @@ void emit_repetition(const Row& row, std::uint32_t rep, std::uint32_t count, Nan
         longest_run = std::max(longest_run, record.longest_run);
         longest_gap = std::max(longest_gap, record.gaps.longest());
     }
-    const auto fairness = stress::fairness_of({shares.data(), count});
-    JsonLine json(json_storage, "bench");
-    json.text("bench", "contention").text("lock", row.lock).text("backend", row.backend);
-    json.number("rep", rep).number("cpus", count).number("duration_ns", elapsed.value);
-    json.number("acquisitions", fairness.total);
-    json.number("acquisitions_per_s", fairness.total * 1'000'000 / (elapsed.value / 1'000 + 1));
-    json.number("share_min_permille", fairness.share_min_permille)
-        .number("share_max_permille", fairness.share_max_permille);
-    json.number("jain_permille", fairness.jain_permille);
+    JsonLine json(record_storage(), "bench");
+    add_who(json, "contention", row, rep, count);
+    add_acquisitions(json, interval.duration, {shares.data(), count});
     json.number("longest_gap_ns", clock::to_nanoseconds(longest_gap).value).number("longest_run", longest_run);
-    json.number("halts", events[LockEvent::hibernate_stats]).number("kicks", events[LockEvent::kick_stats]);
-    json.number("spurious", events[LockEvent::wake_without_token] + events[LockEvent::wake_by_interrupt]);
-    json.number("steal_ns", steal.value);
-    for (std::size_t i = 0; i < sync::kLockEvents; ++i) {
-        const auto event = static_cast<LockEvent>(i);
-        if (event == LockEvent::hibernate_stats || event == LockEvent::kick_stats)
-            continue; // `halts` and `kicks` above
-        if (events.values[i] != 0)
-            json.number(sync::kLockEventNames[i], events.values[i]);
-    }
-    add_blocked(json, events.blocked);
+    add_events(json, interval);
     (void)json.emit(); // a record that did not fit has said so
 }
 
 void emit_histogram(const Row& row, const char* what, const stress::Histogram& histogram,
                     std::uint64_t skew_ticks) noexcept {
     const auto ns = [](std::uint64_t ticks) { return clock::to_nanoseconds({ticks}).value; };
-    JsonLine json(json_storage, "histogram");
+    JsonLine json(record_storage(), "histogram");
     json.text("bench", "contention").text("lock", row.lock).text("backend", row.backend).text("what", what);
     json.number("count", histogram.count());
     json.number("p50_ns", ns(histogram.percentile(5000))).number("p90_ns", ns(histogram.percentile(9000)));
@@ -230,51 +154,30 @@ std::uint64_t skew_error(std::uint32_t count) noexcept {
     return error;
 }
 
-bool is_selected(const Row& row) noexcept {
-    if (!test::backend_unavailable_reason(row.needs).empty())
-        return false;
-    const auto& globs = options::command_line().locks;
-    if (globs.empty())
-        return true;
-    for (const auto glob : globs.items())
-        if (glob_match(glob, row.lock))
-            return true;
-    return false;
-}
-
 void run(test::TestContext& context) {
-    const auto& line = options::command_line();
-    const auto count = std::min(workers::available(), line.bench_cpus);
-    const std::uint32_t repetitions = line.repeat == 0 ? 3 : line.repeat;
+    const auto count = contenders();
     for (auto& total : totals)
         total = Total{};
-    counters::Reader counts;
+    Meter meter;
     const stress::FlightRecording off(false);
-    for (std::uint32_t rep = 0; rep < repetitions; ++rep) {
+    for (std::uint32_t rep = 0; rep < repetitions(); ++rep) {
         for (std::size_t i = 0; i < kRows.size(); ++i) {
             const auto& row = kRows[i];
             if (!is_selected(row))
                 continue;
-            for (std::uint32_t worker = 0; worker < count; ++worker)
-                new (machine::scratch_of(workers::cpu_of(worker)).data()) Record{};
-            shared.barrier.reset();
-            shared.count = count;
-            shared.late.store(0, std::memory_order_relaxed);
-            shared.duration = milliseconds(line.duration_ms);
+            clear_scratch<Record>(count);
+            shared.start.set(count);
             shared.hold_units = stress::units_for(kHold);
             shared.think_units = stress::units_for(kThink);
             shared.released_at.store(0, std::memory_order_relaxed); // no worker runs yet
             shared.last_holder.store(~0u, std::memory_order_relaxed);
-            (void)counts.reset();
-            const auto steal = total_steal();
-            const auto begin = clock::now();
+            meter.start();
             if (!row.run(context, count))
                 return;
-            const auto elapsed = clock::now() - begin;
-            if (const auto late = shared.late.load(std::memory_order_relaxed); late != 0)
-                return context.error("%s/%s: %u of %u workers did not begin within the watchdog interval", row.lock,
-                                     row.backend, late, count);
-            emit_repetition(row, rep, count, elapsed, counts.reset(), total_steal() - steal);
+            const auto interval = meter.stop();
+            if (!shared.start.all_began(context, row))
+                return;
+            emit_repetition(row, rep, count, interval);
             for (std::uint32_t worker = 0; worker < count; ++worker) {
                 const auto& record = record_of(worker);
                 totals[i].wait.merge(record.wait);
@@ -291,7 +194,7 @@ void run(test::TestContext& context) {
             continue;
         emit_histogram(kRows[i], "wait", totals[i].wait, 0);
         emit_histogram(kRows[i], "handoff", totals[i].handoff, skew);
-        if (!line.compact)
+        if (!options::command_line().compact)
             emit_histogram(kRows[i], "hold", totals[i].hold, 0);
         if (totals[i].wait.count() == 0)
             return context.error("%s/%s: no acquisition at all", kRows[i].lock, kRows[i].backend);

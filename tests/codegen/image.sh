@@ -68,6 +68,53 @@ notes)
     head -c 8192 "$image" | od -An -v -tx4 -w4 | grep -qE '^ *1badb002' && fail "a multiboot1 header: QEMU would refuse the ELF64"
     if command -v grub-file >/dev/null; then grub-file --is-x86-multiboot2 "$image" || fail "grub-file does not accept the image"; fi
     ;;
+vmm_loaders)
+    # What the loader of Firecracker and Cloud Hypervisor (rust-vmm's linux-loader, x86_64/elf) demands of a kernel that it boots by PVH.
+    # field OFFSET SIZE: a little-endian number of the file.
+    field() { od -An -v -tu"$2" -j "$1" -N "$2" "$image" | tr -d ' '; }
+    [[ $(head -c 4 "$image" | od -An -tx1 | tr -d ' ') == 7f454c46 && $(field 4 1) == 2 && $(field 5 1) == 1 ]] ||
+        fail "not a little-endian ELF64"
+    headers=$(field 32 8) header_bytes=$(field 54 2) count=$(field 56 2)
+    ((header_bytes == 56)) || fail "program headers of $header_bytes bytes, 56 is wanted"
+    ((headers >= 64)) || fail "program headers at $headers, inside the ELF header"
+    # As an unsigned number: e_entry is in the upper half, where a signed one would be negative.
+    entry=$(od -An -v -tx8 -j 24 -N 8 "$image" | tr -d ' ')
+    [[ $entry > 00000000000fffff ]] || fail "the ELF entry 0x$entry is below 1 MiB"
+    file_bytes=$(stat -Lc %s "$image") pvh='' loads=()
+    for ((i = 0; i < count; i++)); do
+        at=$((headers + i * header_bytes))
+        type=$(field $at 4) offset=$(field $((at + 8)) 8) physical=$(field $((at + 24)) 8)
+        in_file=$(field $((at + 32)) 8) in_memory=$(field $((at + 40)) 8) align=$(field $((at + 48)) 8)
+        ((offset + in_file <= file_bytes)) || fail "program header $i reaches beyond the file"
+        case $type in
+        1)
+            ((physical >= 0x100000)) || fail "a segment at physical $physical, below 1 MiB"
+            ((in_memory >= in_file)) || fail "a segment with less memory than file"
+            loads+=("$physical $in_memory")
+            ;;
+        4)
+            # Notes are walked with the segment's own alignment; only the name and the type count, and the first match.
+            ((align != 0 && (align & (align - 1)) == 0)) || fail "PT_NOTE is aligned to $align"
+            for ((note = offset; note < offset + in_file; )); do
+                name_bytes=$(field $note 4) data_bytes=$(field $((note + 4)) 4) note_type=$(field $((note + 8)) 4)
+                if ((note_type == 18 && name_bytes == 4)) && [[ $(field $((note + 12)) 4) == 7234904 ]]; then # "Xen\0"
+                    ((data_bytes == 4 || data_bytes == 8)) || fail "the PVH note has $data_bytes bytes"
+                    pvh=$(field $((note + 12 + (4 + align - 1) / align * align)) 4)
+                    break
+                fi
+                note=$((note + 12 + (name_bytes + align - 1) / align * align + (data_bytes + align - 1) / align * align))
+            done
+            ;;
+        esac
+    done
+    [[ -n $pvh ]] || fail "no PVH note by the loader's walk"
+    inside=no
+    for load in "${loads[@]}"; do
+        read -r physical size <<<"$load"
+        if ((pvh >= physical && pvh < physical + size)); then inside=yes; fi
+    done
+    [[ $inside == yes ]] || fail "the PVH entry $pvh is in no segment"
+    ;;
 runtime)
     # Hosted libstdc++ headers hide calls of these; and no global constructor may exist.
     if nm "$image" | grep -E ' (__cxa_|_Unwind|__throw|__gxx|malloc|free$|_Zn[wa]|_Zd[la])'; then fail "symbols of a hosted runtime"; fi

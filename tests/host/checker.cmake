@@ -26,9 +26,9 @@ target_compile_options(check_locks PRIVATE -O2)
 target_link_libraries(check_locks PRIVATE spinkick_warnings checker_core ${CMAKE_DL_LIBS})
 set_target_properties(check_locks PROPERTIES ENABLE_EXPORTS ON) # names for the locations in a printed schedule
 
-# The default run: every lock, a quarter of a second at most for each scenario. The longer one has the label of its
+# The default run: every lock, 0.15 seconds at most for each scenario. The longer one has the label of its
 # evidence; --long takes hours.
-add_test(NAME checker.locks COMMAND check_locks --seconds 0.25)
+add_test(NAME checker.locks COMMAND check_locks --seconds 0.15)
 set_tests_properties(checker.locks PROPERTIES LABELS host TIMEOUT 1200)
 add_test(NAME checker.locks_long COMMAND check_locks --seconds 2)
 set_tests_properties(checker.locks_long PROPERTIES LABELS evidence-3 TIMEOUT 3600)

@@ -163,6 +163,8 @@ says '1x         2 on 2'
 expect 2 'table overcommit of nothing against' "$report" table overcommit "$dir/base2" --lock queued
 expect 2 'table overcommit of an unknown lock' "$report" table overcommit "$dir/base2" --lock queued --lock nosuchlock
 says 'nosuchlock'
+expect 2 'table micro of other benchmarks' "$report" table micro "$dir/base2"
+says 'tests=bench.micro'
 expect 2 'table without a name' "$report" table
 expect 2 'table of a missing run' "$report" table overcommit "$dir/nothing" --against "$dir/new2"
 

@@ -60,6 +60,8 @@ inline std::string failing() {
 /// A log without its verdict: what a crash or a hang leaves.
 inline std::string without_verdict(const std::string& log) { return log.substr(0, log.find(kVerdictStart)); }
 
+inline bool has(std::string_view text, std::string_view what) { return text.find(what) != std::string_view::npos; }
+
 inline Stream parse(std::string_view log) {
     StreamParser parser;
     parser.feed(log);

@@ -45,6 +45,10 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
         EXPECT_FALSE(line.list);
         EXPECT_EQ(line.seed, 1u);
         EXPECT_EQ(line.repeat, 0u);
+        EXPECT_EQ(line.pairs, 1000u);
+        EXPECT_EQ(line.jobs, 200u);
+        EXPECT_EQ(line.load, JobLoad::all);
+        EXPECT_EQ(line.limit_ms, 2000u);
         EXPECT_EQ(line.spin_threshold, 32768u);
         EXPECT_EQ(line.qspin_threshold, 16384u);
         EXPECT_EQ(line.byte_timeout, 1024u);
@@ -53,6 +57,7 @@ TEST(CommandLine, DefaultsWhenOnlyTheMarkerIsThere) {
         EXPECT_EQ(line.wait_early, sync::WaitEarly::state);
         EXPECT_EQ(line.stealing, sync::Stealing::on);
         EXPECT_TRUE(line.kick_holder);
+        EXPECT_EQ(line.evtchn, EventChannels::two_level);
         EXPECT_EQ(line.kick, KickChoice::automatic);
         EXPECT_EQ(line.paravirt, ParavirtChoice::automatic);
         EXPECT_FALSE(line.compact);
@@ -74,14 +79,14 @@ TEST(CommandLine, ATimeHasAUnit) {
 }
 
 TEST(CommandLine, ReadsEveryKey) {
-    const Parsed parsed =
-        parse("tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
-              "bench_cpus=8 repeat=7 "
-              "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
-              "wait_early=preempted "
-              "stealing=entry kick_holder=off "
-              "kick=remrd pv=force watchdog_ms=2000 soak=8h nmis=off linger_ms=1500 drop_starts=2 compact=1 "
-              "end=1");
+    const Parsed parsed = parse(
+        "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
+        "bench_cpus=8 pairs=5000000 jobs=3000 load=heavy limit_ms=90000 repeat=7 "
+        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
+        "wait_early=preempted "
+        "stealing=entry kick_holder=off "
+        "kick=remrd pv=force evtchn=fifo watchdog_ms=2000 soak=8h nmis=off linger_ms=1500 drop_starts=2 compact=1 "
+        "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
     EXPECT_EQ(strings(line.tests.items()), (Strings{"lock.*", "smp.all_online"}));
@@ -94,6 +99,10 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_FALSE(line.nmis);
     EXPECT_EQ(line.linger_ms, 1500u);
     EXPECT_EQ(line.bench_cpus, 8u);
+    EXPECT_EQ(line.pairs, 5'000'000u);
+    EXPECT_EQ(line.jobs, 3000u);
+    EXPECT_EQ(line.load, JobLoad::heavy);
+    EXPECT_EQ(line.limit_ms, 90'000u);
     EXPECT_EQ(line.repeat, 7u);
     EXPECT_EQ(line.spin_threshold, 1ull << 63);
     EXPECT_EQ(line.qspin_threshold, 0u);
@@ -103,6 +112,7 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.wait_early, sync::WaitEarly::preempted);
     EXPECT_EQ(line.stealing, sync::Stealing::entry);
     EXPECT_FALSE(line.kick_holder);
+    EXPECT_EQ(line.evtchn, EventChannels::fifo);
     EXPECT_EQ(line.kick, KickChoice::remrd);
     EXPECT_EQ(line.paravirt, ParavirtChoice::force);
     EXPECT_EQ(line.watchdog_ms, 2000u);
@@ -171,6 +181,13 @@ TEST(CommandLine, AnErrorNamesKeyAndValue) {
     EXPECT_EQ(error_of("duration_ms=0"), "duration_ms=0: must be a number from 1 to 3600000");
     EXPECT_EQ(error_of("duration_ms=4294967297"), "duration_ms=4294967297: must be a number from 1 to 3600000");
     EXPECT_EQ(error_of("bench_cpus=65"), "bench_cpus=65: must be a number from 2 to 64");
+    EXPECT_EQ(error_of("pairs=0"), "pairs=0: must be a number from 1 to 1000000000");
+    EXPECT_EQ(error_of("pairs=many"), "pairs=many: must be a number from 1 to 1000000000");
+    EXPECT_EQ(error_of("jobs=0"), "jobs=0: must be a number from 1 to 1000000000");
+    EXPECT_EQ(error_of("load=huge"), "load=huge: must be one of light|moderate|heavy|all");
+    EXPECT_EQ(error_of("load="), "load=: must be one of light|moderate|heavy|all");
+    EXPECT_EQ(error_of("limit_ms=0"), "limit_ms=0: must be a number from 1 to 3600000");
+    EXPECT_EQ(error_of("limit_ms=3600001"), "limit_ms=3600001: must be a number from 1 to 3600000");
     EXPECT_EQ(error_of("watchdog_ms=9"), "watchdog_ms=9: must be a number from 10 to 3600000");
     EXPECT_EQ(error_of("compact=2"), "compact=2: must be a number from 0 to 1");
     EXPECT_EQ(error_of("marker=2"), "marker=2: must be a number from 0 to 1");
@@ -197,8 +214,11 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
               "spin_treshold=3: unknown key \"spin_treshold\"; did you mean spin_threshold?");
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
     EXPECT_EQ(error_of("colour=red"),
-              "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus repeat spin_threshold "
-              "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv watchdog_ms "
+              "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus pairs jobs load "
+              "limit_ms repeat "
+              "spin_threshold "
+              "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv evtchn "
+              "watchdog_ms "
               "soak linger_ms nmis drop_starts compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/host/sample_log.hpp"
 #include "tests/host/sample_results.hpp"
 #include "tools/compare.hpp"
 
@@ -14,11 +15,9 @@ namespace {
 using sample::Bench;
 using sample::bench_results;
 
-bool has(std::string_view text, std::string_view what) { return text.find(what) != std::string_view::npos; }
-
 bool any_problem(const Comparison& comparison, std::string_view what) {
     return std::any_of(comparison.problems.begin(), comparison.problems.end(),
-                       [what](const std::string& problem) { return has(problem, what); });
+                       [what](const std::string& problem) { return sample::has(problem, what); });
 }
 
 const ComparedFigure* find(const Comparison& comparison, std::string_view lock, Figure figure) {
@@ -51,7 +50,7 @@ TEST(Compare, ARunWithItself) {
     const Comparison comparison = compare(results, results, {});
     EXPECT_EQ(comparison.exit_code(), ExitCode::pass);
     EXPECT_EQ(comparison.count(Outcome::regression) + comparison.count(Outcome::improvement), 0u);
-    EXPECT_TRUE(has(comparison_text(comparison, results, results, {}), "differs     nothing"));
+    EXPECT_TRUE(sample::has(comparison_text(comparison, results, results, {}), "differs     nothing"));
 }
 
 TEST(Compare, TwoRunsOfTheSameKernelAreNotDifferentTwentyTimesOfTwenty) {
@@ -81,7 +80,7 @@ TEST(Compare, ASlowerLockIsARegressionAndAFasterOneIsNot) {
     EXPECT_NEAR(*slower->change, -0.25, 0.05);
     EXPECT_LT(slower->interval->low, -0.25);
     EXPECT_GT(slower->interval->high, -0.25);
-    EXPECT_TRUE(has(text(enough(1), next), "REGRESSION: 1 of "));
+    EXPECT_TRUE(sample::has(text(enough(1), next), "REGRESSION: 1 of "));
 }
 
 TEST(Compare, TooFewRepetitionsAreNoVerdict) {
@@ -93,8 +92,8 @@ TEST(Compare, TooFewRepetitionsAreNoVerdict) {
     EXPECT_EQ(comparison.exit_code(), ExitCode::error);
     EXPECT_FALSE(comparison.can_tell());
     const std::string said = text(base, next);
-    EXPECT_TRUE(has(said, "NO VERDICT")) << said;
-    EXPECT_TRUE(has(said, fmt::format("repeat={}.", values_needed(0.01, comparison.family)))) << said;
+    EXPECT_TRUE(sample::has(said, "NO VERDICT")) << said;
+    EXPECT_TRUE(sample::has(said, fmt::format("repeat={}.", values_needed(0.01, comparison.family)))) << said;
     // Asked about one figure alone, five would do.
     next.repetitions = base.repetitions = 5;
     CompareOptions one;
@@ -135,14 +134,14 @@ TEST(Compare, ABusyHostGivesNoVerdict) {
     EXPECT_EQ(comparison.noise.size(), 1u);
     comparison = compare(bench_results(enough(1)), bench_results(next), {});
     ASSERT_EQ(comparison.noise.size(), 1u);
-    EXPECT_TRUE(has(comparison.noise[0], "NEW: all locks are fast and slow in the same repetitions"));
+    EXPECT_TRUE(sample::has(comparison.noise[0], "NEW: all locks are fast and slow in the same repetitions"));
 
     // One lock is slower as well: on such a host nobody knows why.
     next.speed = {{"queued/native", 0.5}};
     comparison = compare(bench_results(enough(1)), bench_results(next), {});
     EXPECT_NE(comparison.count(Outcome::regression), 0u);
     EXPECT_EQ(comparison.exit_code(), ExitCode::error);
-    EXPECT_TRUE(has(text(enough(1), next), "NO VERDICT: what got worse"));
+    EXPECT_TRUE(sample::has(text(enough(1), next), "NO VERDICT: what got worse"));
     CompareOptions nevertheless;
     nevertheless.replicate = Replicate::repetition;
     EXPECT_EQ(compare(bench_results(enough(1)), bench_results(next), nevertheless).exit_code(), ExitCode::fail);
@@ -154,7 +153,7 @@ TEST(Compare, ABusyHostGivesNoVerdict) {
     EXPECT_EQ(comparison.exit_code(), ExitCode::error);
     EXPECT_EQ(outcome(comparison, "null/native", Figure::acquisitions_per_s), Outcome::changed);
     ASSERT_EQ(comparison.noise.size(), 1u);
-    EXPECT_TRUE(has(comparison.noise[0], "null/native, which locks nothing, changed by -"));
+    EXPECT_TRUE(sample::has(comparison.noise[0], "null/native, which locks nothing, changed by -"));
 }
 
 TEST(Compare, WhatDidNotHappenIsNotMissing) {
@@ -165,7 +164,7 @@ TEST(Compare, WhatDidNotHappenIsNotMissing) {
     const Comparison comparison = compare(bench_results(enough(1)), quiet, {});
     EXPECT_EQ(comparison.exit_code(), ExitCode::pass);
     ASSERT_EQ(comparison.notes.size(), 1u);
-    EXPECT_TRUE(has(comparison.notes[0], "NEW has no kick to run of byte/kvm"));
+    EXPECT_TRUE(sample::has(comparison.notes[0], "NEW has no kick to run of byte/kvm"));
     const ComparedFigure* wake = find(comparison, "pv-queued/kvm", Figure::kick_to_run);
     ASSERT_NE(wake, nullptr);
     EXPECT_NEAR(mean_of(wake->base), 5000, 500);
@@ -301,8 +300,8 @@ TEST(Compare, SaysWhatDiffersAndFitsATerminal) {
             record["spin_threshold"] = 4096;
     const Results base = bench_results(enough(1));
     const std::string said = comparison_text(compare(base, next, {}), base, next, {});
-    EXPECT_TRUE(has(said, "differs     spin_threshold: 32768 -> 4096\n")) << said;
-    EXPECT_TRUE(has(said, "EMULATED")) << said;
+    EXPECT_TRUE(sample::has(said, "differs     spin_threshold: 32768 -> 4096\n")) << said;
+    EXPECT_TRUE(sample::has(said, "EMULATED")) << said;
     std::size_t width = 0;
     for (std::size_t begin = 0; begin < said.size();) {
         const std::size_t end = said.find('\n', begin);

@@ -9,6 +9,7 @@
 #include "tools/collect.hpp"
 #include "tools/junit.hpp"
 #include "tools/results.hpp"
+#include "tools/summary.hpp"
 #include "tools/tap.hpp"
 #include "tools/text.hpp"
 
@@ -26,7 +27,22 @@ std::size_t count(std::string_view text, std::string_view what) {
     return found;
 }
 
-bool has(std::string_view text, std::string_view what) { return text.find(what) != std::string_view::npos; }
+TEST(Records, OfTheContextSayWhatTheHostIs) {
+    const RunFacts facts{.platform = "nested-kvm",
+                         .timing = "emulated",
+                         .image = {},
+                         .image_sha256 = {},
+                         .pcpus = {},
+                         .id = {},
+                         .ending = {},
+                         .host_facts = {"kernel=6.1.0-57", "cpu=EPYC = old"}};
+    const Results results = results_of(sample::parse(sample::passing()), facts);
+    ASSERT_FALSE(results.records.empty());
+    EXPECT_EQ(results.records[0]["host"], (Json{{"kernel", "6.1.0-57"}, {"cpu", "EPYC = old"}}));
+    for (const Json& record : results.records)
+        EXPECT_EQ(record.contains("host"), record["type"] == "context");
+    EXPECT_TRUE(sample::has(summary(results, Colour::off), "kernel 6.1.0-57, cpu EPYC = old"));
+}
 
 TEST(Records, CarryWhatOnlyTheRunnerKnows) {
     const Results results = collected(sample::passing(), {3, 2});
@@ -46,24 +62,25 @@ TEST(Tap, HasThePlanAndEveryPlannedTest) {
     const std::string log = sample::passing();
     const std::string tap = to_tap(collected(log.substr(0, log.find("ok 4"))));
     EXPECT_TRUE(tap.starts_with("KTAP version 1\n1..5\n")) << tap;
-    EXPECT_TRUE(has(tap, "\nok 3 lock.mutual_exclusion/tas/native\n"));
-    EXPECT_TRUE(has(tap, "\nnot ok 4 lock.mutual_exclusion/pv-queued/kvm # not run: it began and has no result\n"));
-    EXPECT_TRUE(has(tap, "\nnot ok 5 unknown.test_5 # not run\n"));
-    EXPECT_TRUE(has(tap, "\nBail out! CRASH: "));
+    EXPECT_TRUE(sample::has(tap, "\nok 3 lock.mutual_exclusion/tas/native\n"));
+    EXPECT_TRUE(
+        sample::has(tap, "\nnot ok 4 lock.mutual_exclusion/pv-queued/kvm # not run: it began and has no result\n"));
+    EXPECT_TRUE(sample::has(tap, "\nnot ok 5 unknown.test_5 # not run\n"));
+    EXPECT_TRUE(sample::has(tap, "\nBail out! CRASH: "));
 }
 
 TEST(Tap, AFailureNeverLooksLikeADirective) {
     const std::string log =
         "1..2\nnot ok 1 a.b # todo something\nnot ok 2 a.c # SKIP me\n" + sample::verdict("FAIL", 2, {0, 2, 0, 0});
     const std::string tap = to_tap(collected(log));
-    EXPECT_TRUE(has(tap, "\nnot ok 1 a.b # failed: todo something\n")) << tap;
-    EXPECT_TRUE(has(tap, "\nnot ok 2 a.c # failed: SKIP me\n")) << tap;
+    EXPECT_TRUE(sample::has(tap, "\nnot ok 1 a.b # failed: todo something\n")) << tap;
+    EXPECT_TRUE(sample::has(tap, "\nnot ok 2 a.c # failed: SKIP me\n")) << tap;
 }
 
 TEST(Tap, EqualNamesStayApart) {
     const std::string tap = to_tap(collected("1..2\nnot ok 1 a.b # no\nok 2 a.b\n"));
-    EXPECT_TRUE(has(tap, "\nnot ok 1 a.b # no\n"));
-    EXPECT_TRUE(has(tap, "\nok 2 a.b@2\n")) << tap;
+    EXPECT_TRUE(sample::has(tap, "\nnot ok 1 a.b # no\n"));
+    EXPECT_TRUE(sample::has(tap, "\nok 2 a.b@2\n")) << tap;
 }
 
 TEST(Tap, AMeasurementStandsBeforeTheTestItBelongsTo) {
@@ -79,13 +96,13 @@ TEST(Junit, CountsAreThoseOfItsCases) {
     EXPECT_EQ(count(xml, "<testcase "), 5u);
     EXPECT_EQ(count(xml, "<failure "), 1u);
     EXPECT_EQ(count(xml, "<skipped "), 1u);
-    EXPECT_TRUE(has(xml, "<testsuites name=\"spinkick\" tests=\"5\" failures=\"1\" errors=\"0\"")) << xml;
-    EXPECT_TRUE(has(xml, "time=\"0.001500000\""));
+    EXPECT_TRUE(sample::has(xml, "<testsuites name=\"spinkick\" tests=\"5\" failures=\"1\" errors=\"0\"")) << xml;
+    EXPECT_TRUE(sample::has(xml, "time=\"0.001500000\""));
 }
 
 TEST(Junit, ARunWithoutAVerdictIsACaseOfItsOwn) {
     const std::string xml = to_junit(collected(sample::without_verdict(sample::passing())));
-    EXPECT_TRUE(has(xml, "name=\"run.verdict\"")) << xml;
+    EXPECT_TRUE(sample::has(xml, "name=\"run.verdict\"")) << xml;
     EXPECT_EQ(count(xml, "<error "), 1u);
 }
 
@@ -93,7 +110,7 @@ TEST(Junit, HoldsNoCharacterThatXmlForbids) {
     const std::string log = "1..1\nnot ok 1 a.<b>&\"c # <&>\"' \x01\x1b \xff\xfe\n# json {\"type\":\"x<&\x7f\"}\n";
     const std::string xml = to_junit(collected(log));
     EXPECT_TRUE(std::all_of(xml.begin(), xml.end(), [](char c) { return c == '\n' || (c >= 0x20 && c < 0x7f); }));
-    EXPECT_TRUE(has(xml, "a.&lt;b&gt;&amp;&quot;c"));
+    EXPECT_TRUE(sample::has(xml, "a.&lt;b&gt;&amp;&quot;c"));
 }
 
 TEST(ResultsJson, ReadsBackWhatItWrote) {
@@ -114,7 +131,7 @@ TEST(ResultsJson, EveryTruncationIsANamedError) {
             static_cast<void>(from_json(text.substr(0, size), "cut.json"));
             FAIL() << size;
         } catch (const InputError& error) {
-            EXPECT_TRUE(has(error.what(), "cut.json"));
+            EXPECT_TRUE(sample::has(error.what(), "cut.json"));
         }
     }
 }
@@ -128,15 +145,15 @@ TEST(ResultsJson, OtherSchemasAndOtherFilesAreNamedErrors) {
         }
         return "no error";
     };
-    EXPECT_TRUE(has(message(R"({"schema":2,"records":[],"tests":[],"runs":[]})"), "schema 2"));
-    EXPECT_TRUE(has(message(R"({"schema":"1"})"), "schema"));
-    EXPECT_TRUE(has(message("[]"), "not a results.json"));
-    EXPECT_TRUE(has(message("{}"), "not a results.json"));
-    EXPECT_TRUE(has(message(R"({"schema":1,"records":[],"tests":[],"runs":[]})"), "no run"));
-    EXPECT_TRUE(has(message(R"({"schema":1,"records":[5],"tests":[],"runs":[]})"), "damaged"));
-    EXPECT_TRUE(
-        has(message(R"({"schema":1,"records":[],"tests":[{"name":"a.b","status":"great","reason":""}],"runs":[]})"),
-            "great"));
+    EXPECT_TRUE(sample::has(message(R"({"schema":2,"records":[],"tests":[],"runs":[]})"), "schema 2"));
+    EXPECT_TRUE(sample::has(message(R"({"schema":"1"})"), "schema"));
+    EXPECT_TRUE(sample::has(message("[]"), "not a results.json"));
+    EXPECT_TRUE(sample::has(message("{}"), "not a results.json"));
+    EXPECT_TRUE(sample::has(message(R"({"schema":1,"records":[],"tests":[],"runs":[]})"), "no run"));
+    EXPECT_TRUE(sample::has(message(R"({"schema":1,"records":[5],"tests":[],"runs":[]})"), "damaged"));
+    EXPECT_TRUE(sample::has(
+        message(R"({"schema":1,"records":[],"tests":[{"name":"a.b","status":"great","reason":""}],"runs":[]})"),
+        "great"));
 }
 
 TEST(ResultsJson, EverySingleByteChangedIsReadOrRefused) {
@@ -163,8 +180,8 @@ TEST(Merge, KeepsEveryRunApart) {
     EXPECT_EQ(whole.tests.size(), 15u);
     EXPECT_EQ(whole.records.size(), 6u);
     const std::string tap = to_tap(whole);
-    EXPECT_TRUE(has(tap, "1..15\n"));
-    EXPECT_TRUE(has(tap, "not ok 8 lock.mutual_exclusion/tas/native@run2@vm1 # two CPUs inside\n")) << tap;
+    EXPECT_TRUE(sample::has(tap, "1..15\n"));
+    EXPECT_TRUE(sample::has(tap, "not ok 8 lock.mutual_exclusion/tas/native@run2@vm1 # two CPUs inside\n")) << tap;
     EXPECT_EQ(count(to_junit(whole), "<testcase "), 16u);
 }
 

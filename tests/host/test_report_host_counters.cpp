@@ -45,7 +45,7 @@ TEST(ReportHostCounters, WhatIsMissingIsSaidAndNeverAPass) {
     EXPECT_EQ(judged({{{"type", "hypercalls"}, {"kick_cpu", 3}}}, "directed_yield_attempted=3"), Status::skip);
 }
 
-Results collected(const std::string& counters) {
+Results with_counters(const std::string& counters) {
     StreamParser parser;
     std::string log = std::string(sample::kStart.substr(0, sample::kStart.size() - 5)) +
                       "1..1\n# begin 1 smp.all_up\nok 1 smp.all_up\n";
@@ -64,16 +64,16 @@ Results collected(const std::string& counters) {
 }
 
 TEST(ReportHostCounters, ThePartOfTheHostDecidesTheRun) {
-    const auto good = collected("directed_yield_attempted=8 halt_exits=5");
+    const auto good = with_counters("directed_yield_attempted=8 halt_exits=5");
     EXPECT_EQ(good.word(), Word::PASS) << good.reason();
     EXPECT_EQ(good.tests.size(), 2u);
     EXPECT_TRUE(std::any_of(good.records.begin(), good.records.end(), [](const Json& record) {
         return record.value("type", "") == "host_counters" && record.value("halt_exits", 0u) == 5;
     }));
-    const auto bad = collected("directed_yield_attempted=1 halt_exits=5");
+    const auto bad = with_counters("directed_yield_attempted=1 halt_exits=5");
     EXPECT_EQ(bad.word(), Word::FAIL);
     EXPECT_NE(bad.reason().find("directed_yield_attempted is 1"), std::string::npos) << bad.reason();
-    EXPECT_EQ(collected("halt_exits=5").word(), Word::ERROR);
+    EXPECT_EQ(with_counters("halt_exits=5").word(), Word::ERROR);
 }
 
 } // namespace

@@ -75,6 +75,15 @@ TEST(Judge, ACrashNamesTheTestThatWasRunning) {
     EXPECT_NE(judgement.reason.find("test 3 lock.mutual_exclusion/tas/native was running"), std::string::npos);
 }
 
+TEST(Judge, WhereNoTestRanTheLastLineSaysHowFarItCame) {
+    const std::string log = "spinkick: boot: pvh\n# CPU 3: sent\x1b[0m INIT\n\n  \n";
+    const Judgement hang = judge(parse(log), {std::nullopt, true});
+    EXPECT_NE(hang.reason.find("no verdict in time; the last line is `# CPU 3: sent INIT`"), std::string::npos)
+        << hang.reason;
+    const Judgement cut = judge(parse(log + "# CPU 3: ru"), {0, false});
+    EXPECT_NE(cut.reason.find("(QEMU exit code 0); the last line is `# CPU 3: ru`"), std::string::npos) << cut.reason;
+}
+
 TEST(Judge, APanicIsACrashEvenIfTheGuestHadToBeStopped) {
     const std::string log = sample::without_verdict(sample::passing()) + "PANIC: double fault\n";
     EXPECT_EQ(exit_for(log, {kPanic, false}), 3);
@@ -96,6 +105,14 @@ TEST(Judge, ALogWithoutALineOfTheImage) {
     EXPECT_EQ(exit_for("SeaBIOS\n", {std::nullopt, false}), 2);
     EXPECT_EQ(exit_for("", {0, false}), 3); // -no-reboot turns a triple fault into a clean end of QEMU
     EXPECT_EQ(exit_for("", {std::nullopt, true}), 124);
+}
+
+TEST(Judge, AMachineWithoutASerialPortSaysItByTheExitDeviceAlone) {
+    for (const int code : {kPass, kFail, kError, kSkip})
+        EXPECT_EQ(exit_for("", {code, false}), 2);
+    EXPECT_NE(judge(parse(""), {kPass, false}).reason.find("the exit device says PASS"), std::string::npos);
+    EXPECT_EQ(exit_for("", {kPanic, false}), 3);
+    EXPECT_EQ(exit_for("SeaBIOS\n", {kPass, false}), 3); // there is a port, and the image has not used it
 }
 
 TEST(Judge, AResetBeforeTheVerdictIsACrashEvenIfTheSecondBootPasses) {

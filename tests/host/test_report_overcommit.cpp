@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/host/sample_log.hpp"
 #include "tests/host/sample_results.hpp"
 #include "tools/overcommit_table.hpp"
 
@@ -11,8 +12,6 @@ namespace spinkick::report {
 namespace {
 
 using sample::Bench;
-
-bool has(std::string_view text, std::string_view what) { return text.find(what) != std::string_view::npos; }
 
 /// A bench record and no more.
 Json record(std::uint64_t cpus, int rep, std::uint64_t per_second, const char* lock = "tas") {
@@ -50,9 +49,9 @@ TEST(Overcommit, HasThePublishedRows) {
     EXPECT_NEAR(table.rows[1].improvement.value_or(0), 600.0 / 2100, 1e-9);
     EXPECT_TRUE(table.problems.empty());
     const std::string text = overcommit_text(table);
-    EXPECT_TRUE(has(text, "1x         2 on 2 5600    57    6260    71    +11.8")) << text;
-    EXPECT_TRUE(has(text, "2x         4 on 2 2100   141    2700   141    +28.6")) << text;
-    EXPECT_FALSE(has(text, "EMULATED"));
+    EXPECT_TRUE(sample::has(text, "1x         2 on 2 5600    57    6260    71    +11.8")) << text;
+    EXPECT_TRUE(sample::has(text, "2x         4 on 2 2100   141    2700   141    +28.6")) << text;
+    EXPECT_FALSE(sample::has(text, "EMULATED"));
 }
 
 TEST(Overcommit, LessWaitingIsBetter) {
@@ -65,7 +64,7 @@ TEST(Overcommit, LessWaitingIsBetter) {
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_EQ(table.rows[0].base.size(), 3u);
     EXPECT_LT(table.rows[0].improvement.value_or(0), -0.5);
-    EXPECT_TRUE(has(overcommit_text(table), "wait p99 (less is better), on nested-kvm (EMULATED"));
+    EXPECT_TRUE(sample::has(overcommit_text(table), "wait p99 (less is better), on nested-kvm (EMULATED"));
 }
 
 TEST(Overcommit, TwoLocksOfOneRun) {
@@ -89,7 +88,7 @@ TEST(Overcommit, GuestsAtTheSameTimeCount) {
     const Results results = sample::bench_results(bench);
     const OvercommitTable table = overcommit_of_results(results, results, Figure::acquisitions_per_s, {"tas"});
     ASSERT_EQ(table.rows.size(), 1u);
-    EXPECT_TRUE(has(overcommit_text(table), "4x         2 x 4 on 2")) << overcommit_text(table);
+    EXPECT_TRUE(sample::has(overcommit_text(table), "4x         2 x 4 on 2")) << overcommit_text(table);
 }
 
 TEST(Overcommit, NamesWhatIsMissing) {
@@ -99,7 +98,7 @@ TEST(Overcommit, NamesWhatIsMissing) {
     const OvercommitTable table = overcommit_of_results(base, results_with({unknown}), Figure::acquisitions_per_s, {});
     EXPECT_TRUE(table.rows.empty());
     ASSERT_EQ(table.problems.size(), 2u);
-    EXPECT_TRUE(has(table.problems[0], "no pcpus"));
+    EXPECT_TRUE(sample::has(table.problems[0], "no pcpus"));
     EXPECT_EQ(table.problems[1],
               "patched has no acquisitions/s of tas/native (contention, 2 vCPUs on 2 host CPUs, nested-kvm)");
     Results nothing = base;

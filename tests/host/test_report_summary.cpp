@@ -12,8 +12,6 @@
 namespace spinkick::report {
 namespace {
 
-bool has(std::string_view text, std::string_view what) { return text.find(what) != std::string_view::npos; }
-
 Json bench(const char* lock, const char* backend, int rep, std::uint64_t per_second, int cpus = 4) {
     return {{"type", "bench"},
             {"bench", "bench.contention"},
@@ -77,10 +75,24 @@ TEST(Units, ThreeDigitsAndAUnit) {
 TEST(BenchTable, MeanAndDeviationOverRepetitions) {
     const std::string table = bench_tables({bench("tas", "native", 0, 1'000), bench("tas", "native", 1, 3'000)});
     const std::string row = row_of(table, "tas/native");
-    EXPECT_TRUE(has(row, " 2000 ")) << table;
-    EXPECT_TRUE(has(row, " 70.7% ")) << table; // stdev of {1000, 3000} is 1414.2
-    EXPECT_TRUE(has(row, " 20.1 33.3 0.987 ")) << table;
-    EXPECT_TRUE(has(row, "    20    40     2 3.00ms ")) << table;
+    EXPECT_TRUE(sample::has(row, " 2000 ")) << table;
+    EXPECT_TRUE(sample::has(row, " 70.7% ")) << table; // stdev of {1000, 3000} is 1414.2
+    EXPECT_TRUE(sample::has(row, " 20.1 33.3 0.987 ")) << table;
+    EXPECT_TRUE(sample::has(row, "    20    40     2 3.00ms ")) << table;
+}
+
+TEST(BenchTable, KicksTakenAreShownForEachCpu) {
+    Json first = bench("pv-ticket", "xen", 0, 1'000), second = bench("pv-ticket", "xen", 1, 1'000);
+    EXPECT_FALSE(sample::has(bench_tables({first}), "kicks taken"));
+    first["kicks_taken"] = {1, 0, 30, 4};
+    second["kicks_taken"] = {1, 0, 3, 4};
+    const std::string table = bench_tables({first, second, bench("ticket", "native", 0, 1'000)});
+    EXPECT_TRUE(sample::has(table, "kicks taken, vCPU by vCPU\npv-ticket/xen      2     0    33     8\n\n")) << table;
+    second["kicks_taken"] = {1, -1, "many"};
+    EXPECT_TRUE(sample::has(bench_tables({first, second}), "      1     0    30     4\n"));
+    first["kicks_taken"] = std::vector<int>(39, 7);
+    first["kicks_taken"].push_back(9);
+    EXPECT_TRUE(sample::has(bench_tables({first}), "least 7, median 7, most 9 of 40 vCPUs"));
 }
 
 TEST(BenchTable, OtherCpuCountsAndEmulationAreOtherTables) {
@@ -88,16 +100,16 @@ TEST(BenchTable, OtherCpuCountsAndEmulationAreOtherTables) {
     real["timing"] = "real";
     const std::string table =
         bench_tables({bench("tas", "native", 0, 1'000), bench("tas", "native", 0, 1'000, 8), real});
-    EXPECT_TRUE(has(table, "4 vCPUs, on tcg (EMULATED"));
-    EXPECT_TRUE(has(table, "8 vCPUs, on tcg (EMULATED"));
-    EXPECT_TRUE(has(table, "4 vCPUs, on tcg\n"));
+    EXPECT_TRUE(sample::has(table, "4 vCPUs, on tcg (EMULATED"));
+    EXPECT_TRUE(sample::has(table, "8 vCPUs, on tcg (EMULATED"));
+    EXPECT_TRUE(sample::has(table, "4 vCPUs, on tcg\n"));
 }
 
 TEST(BenchTable, PercentilesComeFromTheImage) {
     const std::string table = bench_tables(
         {bench("tas", "native", 0, 1'000), histogram("tas", "wait", 1'500), histogram("tas", "handoff", 70)});
-    EXPECT_TRUE(has(row_of(table, "tas/native"), "1.50us 15.0us 150us 70ns 700ns ")) << table;
-    EXPECT_TRUE(has(table, "up to 35ns"));
+    EXPECT_TRUE(sample::has(row_of(table, "tas/native"), "1.50us 15.0us 150us 70ns 700ns ")) << table;
+    EXPECT_TRUE(sample::has(table, "up to 35ns"));
 }
 
 TEST(BenchTable, SeveralRunsAreMergedByBuckets) {
@@ -105,11 +117,11 @@ TEST(BenchTable, SeveralRunsAreMergedByBuckets) {
     Json second = histogram("tas", "wait", 900, Json::parse("[[900,901]]"));
     second["run"] = 2;
     const std::string row = row_of(bench_tables({bench("tas", "native", 0, 1), first, second}), "tas/native");
-    EXPECT_TRUE(has(row, " 900ns 900ns ")) << row;
+    EXPECT_TRUE(sample::has(row, " 900ns 900ns ")) << row;
     first.erase("buckets");
     const std::string bounded = bench_tables({bench("tas", "native", 0, 1), first, second});
-    EXPECT_TRUE(has(row_of(bounded, "tas/native"), "<900ns")) << bounded;
-    EXPECT_TRUE(has(bounded, "largest percentile of any run"));
+    EXPECT_TRUE(sample::has(row_of(bounded, "tas/native"), "<900ns")) << bounded;
+    EXPECT_TRUE(sample::has(bounded, "largest percentile of any run"));
 }
 
 TEST(BenchTable, MissingAndStrangeFieldsAreDashes) {
@@ -117,7 +129,7 @@ TEST(BenchTable, MissingAndStrangeFieldsAreDashes) {
         {Json::parse(R"({"type":"bench","bench":"b","lock":"tas","acquisitions_per_s":"fast","halts":-1})"),
          Json::parse(R"({"type":"histogram","bench":"b","lock":"tas","what":"wait","buckets":[1,[2],["a",3]]})"),
          Json::parse(R"({"type":"histogram","bench":7,"what":[]})")});
-    EXPECT_TRUE(has(row_of(table, "tas"), "- ")) << table;
+    EXPECT_TRUE(sample::has(row_of(table, "tas"), "- ")) << table;
     EXPECT_EQ(bench_tables({}), "");
 }
 
@@ -140,20 +152,20 @@ TEST(Summary, FitsATerminal) {
 TEST(Summary, SaysWhatRanWhatFailedAndEndsWithTheVerdict) {
     const Results results = results_of(sample::parse(sample::failing()), {"nested-kvm", "emulated", {}, {}, 2, {}, {}});
     const std::string text = summary(results, Colour::off);
-    EXPECT_TRUE(has(text, "nested-kvm"));
-    EXPECT_TRUE(has(text, "4 vCPUs on 2 host CPUs"));
-    EXPECT_TRUE(has(text, "EMULATED"));
-    EXPECT_TRUE(has(text, "FAIL    lock.mutual_exclusion/tas/native: two CPUs inside"));
-    EXPECT_TRUE(has(text, "1: no PV_UNHALT"));
+    EXPECT_TRUE(sample::has(text, "nested-kvm"));
+    EXPECT_TRUE(sample::has(text, "4 vCPUs on 2 host CPUs"));
+    EXPECT_TRUE(sample::has(text, "EMULATED"));
+    EXPECT_TRUE(sample::has(text, "FAIL    lock.mutual_exclusion/tas/native: two CPUs inside"));
+    EXPECT_TRUE(sample::has(text, "1: no PV_UNHALT"));
     EXPECT_TRUE(text.ends_with("FAIL: 3 of 5 tests passed, 1 failed, 1 skipped; times are emulated\n")) << text;
-    EXPECT_FALSE(has(text, "\x1b"));
-    EXPECT_TRUE(has(summary(results, Colour::on), "\x1b[1;31mFAIL\x1b[0m"));
+    EXPECT_FALSE(sample::has(text, "\x1b"));
+    EXPECT_TRUE(sample::has(summary(results, Colour::on), "\x1b[1;31mFAIL\x1b[0m"));
 }
 
 TEST(Summary, OfARealRunSaysNothingOfEmulation) {
     const Results results = results_of(sample::parse(sample::passing()), {"kvm", "real", {}, {}, {}, {}, {}});
     const std::string text = summary(results, Colour::off);
-    EXPECT_FALSE(has(text, "EMULATED"));
+    EXPECT_FALSE(sample::has(text, "EMULATED"));
     EXPECT_TRUE(text.ends_with("PASS: 4 of 5 tests passed, 1 skipped\n")) << text;
 }
 
@@ -162,7 +174,7 @@ TEST(Summary, OfACrashNamesTheReason) {
     const Results results = results_of(sample::parse(log.substr(0, log.find("ok 3")) + "PANIC: #PF at 0x10\n"),
                                        {"tcg", "emulated", {}, {}, {}, {1, 1}, {}});
     const std::string text = summary(results, Colour::off);
-    EXPECT_TRUE(has(text, "\nCRASH: PANIC: #PF at 0x10; test 3 lock.mutual_exclusion/tas/native was running; "))
+    EXPECT_TRUE(sample::has(text, "\nCRASH: PANIC: #PF at 0x10; test 3 lock.mutual_exclusion/tas/native was running; "))
         << text;
 }
 
@@ -172,10 +184,10 @@ TEST(Summary, OfSeveralRunsIsOne) {
         parts.push_back(results_of(sample::parse(run == 2 ? sample::failing() : sample::passing()),
                                    {"tcg", "emulated", {}, {}, {}, {run, {}}, {}}));
     const std::string text = summary(merge(std::move(parts)), Colour::off);
-    EXPECT_TRUE(has(text, "3 runs")) << text;
-    EXPECT_TRUE(has(text, "3: 2 PASS, 1 FAIL")) << text;
-    EXPECT_TRUE(has(text, "two CPUs inside (run 2)")) << text;
-    EXPECT_TRUE(has(text, "FAIL: 11 of 15 tests passed, 1 failed, 3 skipped")) << text;
+    EXPECT_TRUE(sample::has(text, "3 runs")) << text;
+    EXPECT_TRUE(sample::has(text, "3: 2 PASS, 1 FAIL")) << text;
+    EXPECT_TRUE(sample::has(text, "two CPUs inside (run 2)")) << text;
+    EXPECT_TRUE(sample::has(text, "FAIL: 11 of 15 tests passed, 1 failed, 3 skipped")) << text;
 }
 
 } // namespace

@@ -14,6 +14,7 @@ include(GoogleTest)
 
 add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_compare.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_events.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_files.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_host_counters.cpp
@@ -25,7 +26,10 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_statistics.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_stream.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_summary.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/test_report_trace.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_trace.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_workloads.cpp)
+# As spinkick_report_core: a compilation here is the templates of the libraries.
+set_target_properties(test_report PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 7)
 target_link_libraries(test_report PRIVATE spinkick_report_core GTest::gtest GTest::gtest_main spinkick_warnings)
 gtest_discover_tests(test_report TEST_PREFIX host.report. PROPERTIES LABELS host TIMEOUT 300)
 

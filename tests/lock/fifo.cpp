@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernel/stress/traced_lock_code.hpp" // of a lock of its own
 #include "kernel/sync/lock_word.hpp"
 #include "tests/lock/lock_test.hpp"
 

@@ -26,9 +26,9 @@ using sync::tuning;
 
 constexpr std::uint64_t kTiny = 1;
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
-constexpr std::uint32_t kCycles = 2;        ///< from tiny to huge and back
-constexpr std::uint32_t kAcquisitions = 16; ///< of each worker, in which nobody may sleep
-constexpr std::uint32_t kRandomSettings = 40;
+constexpr std::uint32_t kCycles = 2;         ///< from tiny to huge and back
+constexpr std::uint32_t kAcquisitions = 6;   ///< of each worker, in which nobody may sleep
+constexpr std::uint32_t kRandomSettings = 8; ///< the soak turns them at random for hours
 
 enum class Ending : std::uint8_t { none, complete, nobody_slept, slept, not_settled, not_all_set };
 

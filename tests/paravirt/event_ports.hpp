@@ -10,6 +10,7 @@
 #include "arch/x86/paravirt/hypercall.hpp"
 #include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/xen.hpp"
+#include "arch/x86/paravirt/xen_events.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/time_stamp.hpp"
 #include "arch/x86/xen_pv/active.hpp"
@@ -19,6 +20,12 @@ namespace spinkick::paravirt_tests::event_ports {
 namespace abi = paravirt::xen_abi;
 
 inline constexpr std::uint32_t kNoPort = 0;
+
+/// Set by bench.event_channels: Xen takes a vCPU's own upcall vector never back, and interrupts it for as long as its
+/// upcall flag is set. A test that leaves the flag to be looked at cannot run any more, and says so.
+inline constinit bool vcpu_vector_given = false;
+inline constexpr const char* kVectorFact =
+    "bench.event_channels has given a vCPU an upcall vector of its own, for good";
 
 [[nodiscard]] inline std::int64_t event_call(std::uint64_t command, const void* argument) noexcept {
     const auto result =
@@ -33,58 +40,52 @@ inline constexpr std::uint32_t kNoPort = 0;
     return event_call(abi::EVTCHNOP_bind_ipi, &bind) >= 0 && bind.port < abi::kPorts ? bind.port : kNoPort;
 }
 
-inline std::atomic_ref<std::uint64_t> pending_word(std::uint32_t port) noexcept {
-    return std::atomic_ref(paravirt::Xen::event_page().evtchn_pending[port / 64 % 64]);
-}
-inline std::atomic_ref<std::uint64_t> mask_word(std::uint32_t port) noexcept {
-    return std::atomic_ref(paravirt::Xen::event_page().evtchn_mask[port / 64 % 64]);
-}
-inline constexpr std::uint64_t bit_of(std::uint32_t port) noexcept { return std::uint64_t{1} << (port % 64); }
-
-// seq_cst: these bits are Xen's too, and each test says what comes before what.
-[[nodiscard]] inline bool is_pending(std::uint32_t port) noexcept {
-    return (pending_word(port).load(std::memory_order_seq_cst) & bit_of(port)) != 0;
-}
-inline void clear_pending(std::uint32_t port) noexcept {
-    pending_word(port).fetch_and(~bit_of(port), std::memory_order_seq_cst);
-}
+[[nodiscard]] inline bool is_pending(std::uint32_t port) noexcept { return paravirt::xen_events::is_pending(port); }
+inline void clear_pending(std::uint32_t port) noexcept { (void)paravirt::xen_events::clear_pending(port); }
 inline void set_masked(std::uint32_t port, bool masked) noexcept {
     if (masked)
-        mask_word(port).fetch_or(bit_of(port), std::memory_order_seq_cst);
+        paravirt::xen_events::mask(port);
     else
-        mask_word(port).fetch_and(~bit_of(port), std::memory_order_seq_cst);
+        paravirt::xen_events::unmask(port);
 }
 
-inline void close(std::uint32_t port) noexcept {
-    if (port == kNoPort)
-        return;
+/// A port that bind_ipi() gave.
+inline void close_bound(std::uint32_t port) noexcept {
     set_masked(port, true);
     const abi::evtchn_port argument{port};
     (void)event_call(abi::EVTCHNOP_close, &argument);
     clear_pending(port);
+}
+inline void close(std::uint32_t port) noexcept {
+    if (port != kNoPort)
+        close_bound(port);
 }
 inline std::int64_t send(std::uint32_t port) noexcept {
     const abi::evtchn_port argument{port};
     return event_call(abi::EVTCHNOP_send, &argument);
 }
 
-/// The flags of a vCPU that say that some unmasked port of it is pending. An HVM guest that has set no callback is not
-/// interrupted by them: nobody clears them but the test. A PV guest is.
+[[nodiscard]] inline abi::vcpu_info& info_of(CpuId cpu) noexcept {
+    return const_cast<abi::vcpu_info&>(*paravirt::Xen::info_of(cpu));
+}
+
+/// What says to a vCPU that some unmasked port of it is pending: a flag, and where to look. An HVM guest that has set
+/// no callback is not interrupted by them: nobody clears them but the test. A PV guest is.
 [[nodiscard]] inline bool upcall_flag(CpuId cpu) noexcept {
     return std::atomic_ref(const_cast<std::uint8_t&>(paravirt::Xen::info_of(cpu)->evtchn_upcall_pending))
                .load(std::memory_order_seq_cst) != 0;
 }
-[[nodiscard]] inline std::uint64_t selector(CpuId cpu) noexcept {
-    return std::atomic_ref(const_cast<std::uint64_t&>(paravirt::Xen::info_of(cpu)->evtchn_pending_sel))
-        .load(std::memory_order_seq_cst);
+[[nodiscard]] inline bool is_announced(CpuId cpu, std::uint32_t port) noexcept {
+    return paravirt::xen_events::is_announced(cpu, *paravirt::Xen::info_of(cpu), port);
 }
 inline bool take_upcall_flag(CpuId cpu) noexcept {
     return std::atomic_ref(const_cast<std::uint8_t&>(paravirt::Xen::info_of(cpu)->evtchn_upcall_pending))
                .exchange(0, std::memory_order_seq_cst) != 0;
 }
-inline std::uint64_t take_selector(CpuId cpu) noexcept {
-    return std::atomic_ref(const_cast<std::uint64_t&>(paravirt::Xen::info_of(cpu)->evtchn_pending_sel))
-        .exchange(0, std::memory_order_seq_cst);
+/// As if nothing had been announced to a vCPU; ports stay pending.
+inline void forget_announced(CpuId cpu) noexcept {
+    (void)take_upcall_flag(cpu);
+    paravirt::xen_events::take_announced(cpu, info_of(cpu), [](std::uint32_t) noexcept {});
 }
 
 /// Xen's system time; 0 if the page of this CPU cannot be read.

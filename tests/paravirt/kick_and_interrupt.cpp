@@ -6,10 +6,12 @@
 // runs once. Fixed IPI and NMI alone are the controls: where they fail, the kick is not to blame.
 //
 // Xen's poll differs by design: an interrupt ends it with the mask set as well, and one that comes between the look and
-// the poll does not end it.
+// the poll does not end it. For a PV guest that is so of an NMI too, and of those behind it (docs/known-deviations.md).
+#include <algorithm>
 #include <type_traits>
 
 #include "arch/x86/paravirt/hypervisor.hpp"
+#include "arch/x86/xen_pv/active.hpp"
 #include "tests/paravirt/pair.hpp"
 
 namespace spinkick::paravirt_tests {
@@ -48,8 +50,10 @@ struct Shared {
     Turn asleep, released, woke, returned, counted;
     std::atomic<bool> over{false};
     std::atomic<std::uint32_t> handled{0};
+    std::atomic<std::uint32_t> nmis{0}; ///< handlers that have run
+    Stood stood;
     std::uint64_t seed = 0;
-    std::uint32_t sent = 0;
+    std::uint32_t sent = 0, sent_nmis = 0;
     std::array<std::uint32_t, kCells.size()> rounds{}, deaf{}, early{};
     std::uint32_t lost = 0, doubled = 0; ///< interrupts
     const char* lost_in = "";            ///< cell of the first one
@@ -79,16 +83,6 @@ void sleeper() noexcept {
     }
 }
 
-bool reached_within(const Turn& turn, std::uint32_t round, Nanoseconds limit) noexcept {
-    const clock::Deadline deadline(limit);
-    while (!turn.reached(round))
-        if (deadline.passed())
-            return turn.reached(round);
-        else
-            machine::relax();
-    return true;
-}
-
 template <class B>
 void send(Signal signal, CpuId target) noexcept {
     switch (signal) {
@@ -102,6 +96,7 @@ void send(Signal signal, CpuId target) noexcept {
         machine::interrupt_at(target, machine::Level::higher_interrupt);
         break;
     case Signal::nmi:
+        ++shared.sent_nmis;
         machine::interrupt_at(target, machine::Level::nmi);
         break;
     }
@@ -111,15 +106,18 @@ void send(Signal signal, CpuId target) noexcept {
 template <class B>
 void expect_to_end(std::size_t cell, std::uint32_t round, CpuId target) noexcept {
     constexpr bool kHasGap = std::is_same_v<B, paravirt::Xen>;
+    const bool nmi_has_gap = kHasGap && x86::xen_pv::is_active();
     bool ended = false;
     if (kCells[cell].first == Signal::interrupt) {
         ended = reached_within(shared.returned, round, kHasGap ? kAgain : kLimit);
         shared.deaf[cell] += !ended && !kHasGap ? 1u : 0u;
     } else {
-        const clock::Deadline deadline(kLimit);
+        const clock::Deadline deadline(nmi_has_gap ? kAgain : kLimit);
+        // Each one when the handler of the one before has run: on Xen, emulated, a vCPU may stand between two.
         while (!(ended = reached_within(shared.returned, round, kAgain)) && !deadline.passed())
-            send<B>(Signal::nmi, target);
-        shared.deaf[cell] += !ended ? 1u : 0u;
+            if (shared.nmis.load(std::memory_order_relaxed) >= shared.sent_nmis) // a count
+                send<B>(Signal::nmi, target);
+        shared.deaf[cell] += !ended && !nmi_has_gap ? 1u : 0u;
     }
     if (!ended)
         B::kick(target);
@@ -135,7 +133,8 @@ void kicker() noexcept {
         const auto& cell = kCells[i];
         begin_cell(cell.name);
         shared.asleep.await(round);
-        spin_for(microseconds(random.below(150))); // from "about to halt" to "long halted"
+        shared.sent_nmis = shared.nmis.load(std::memory_order_relaxed); // the next NMI counts from here
+        spin_for(microseconds(random.below(150)));                      // from "about to halt" to "long halted"
         if (rounds.is_last(round))
             shared.over.store(true, std::memory_order_relaxed);
         if (must_stay(cell)) {
@@ -153,7 +152,8 @@ void kicker() noexcept {
             if (is_alone(cell))
                 expect_to_end<B>(i, round, target);
         }
-        shared.returned.await(round);
+        if (shared.stood.await(shared.returned, round, target) && is_alone(cell))
+            shared.deaf[i] -= std::min(shared.deaf[i], 1u); // it was not the signal
         ++shared.rounds[i];
         // relaxed: a count of the other vCPU's handler, which may still have to run.
         const clock::Deadline deadline(kLimit);
@@ -177,6 +177,8 @@ bool holds(test::TestContext& context) noexcept {
         turn->reset();
     shared.over.store(false, std::memory_order_relaxed);
     shared.handled.store(0, std::memory_order_relaxed);
+    shared.nmis.store(0, std::memory_order_relaxed);
+    shared.stood = {};
     shared.seed = context.seed();
     shared.sent = shared.lost = shared.doubled = 0;
     shared.rounds.fill(0), shared.deaf.fill(0), shared.early.fill(0);
@@ -199,6 +201,7 @@ bool holds(test::TestContext& context) noexcept {
                      at.interrupts_on ? 1u : 0u);
     if (shared.doubled != 0)
         context.fail("%s %u interrupts were taken twice", trial.transport, shared.doubled);
+    shared.stood.report(context);
     return context.status() == test::Status::none;
 }
 
@@ -207,7 +210,7 @@ void run(test::TestContext& context) {
     static constexpr machine::LevelHandlers kHandlers = {
         .interrupt = []() noexcept {},
         .higher_interrupt = []() noexcept { shared.handled.fetch_add(1, std::memory_order_relaxed); }, // a count
-        .nmi = []() noexcept {},
+        .nmi = []() noexcept { shared.nmis.fetch_add(1, std::memory_order_relaxed); },
     };
     machine::set_level_handlers(kHandlers);
     if (by_each_transport<B>([&context] { return holds<B>(context); }))

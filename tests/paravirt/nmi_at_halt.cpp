@@ -40,6 +40,7 @@ struct Shared {
     std::atomic<std::uint32_t> slept{0};
     std::atomic<bool> handler_kicks{false};
     std::atomic<std::uint32_t> lost_nmis{0};
+    Stood stood;
     std::uint64_t seed = 0;
 };
 constinit Shared shared{};
@@ -134,7 +135,7 @@ void kicker() noexcept {
                 nmi();
             }
         }
-        shared.returned.await(round);
+        shared.stood.await(shared.returned, round, target);
         workers::progress();
     }
 }
@@ -147,6 +148,7 @@ bool holds(test::TestContext& context) noexcept {
     for (auto* count : {&shared.nmis, &shared.slept, &shared.lost_nmis})
         count->store(0, std::memory_order_relaxed);
     shared.seed = context.seed();
+    shared.stood = {};
     const auto body = [](std::uint32_t worker, void*) { worker == kKicker ? kicker<B>() : sleeper<B>(); };
     if (!run_workers<B>(context, 2, body, nullptr, "a kick beside an NMI was lost"))
         return false;
@@ -154,6 +156,7 @@ bool holds(test::TestContext& context) noexcept {
         context.fail("%u waits in NMI context slept", slept);
     if (const auto lost = shared.lost_nmis.load(std::memory_order_relaxed); lost != 0)
         context.fail("%u NMIs of a vCPU to itself did not come", lost);
+    shared.stood.report(context);
     return context.status() == test::Status::none;
 }
 

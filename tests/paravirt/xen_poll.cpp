@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// paravirt: SCHEDOP_poll in all its corners: a port of the polling vCPU, one of another vCPU, and one above 63, masked
-// or not; pending before the poll, sent to during it, or not at all; beside another port of the vCPU that is pending,
+// paravirt: SCHEDOP_poll in all its corners: a port of the polling vCPU, one of another vCPU, one above 63 (where the
+// second word of the two-level form begins) and one above 1023 (the second page of the FIFO form's array), masked or
+// not; pending before the poll, sent to during it, or not at all; beside another port of the vCPU that is pending,
 // masked or not; with interrupts on and off. A poll ends by its port, whatever the rest is, and does not clear the
 // pending bit; it lasts its time out if nobody sends. Every poll has a time limit of its own, so a hypervisor that
 // forgets one of the corners (KVM's own poll did two) shows as a named cell and not as a hang.
@@ -14,7 +15,9 @@ namespace {
 using B = paravirt::Xen;
 using namespace event_ports;
 
-constexpr std::array kPorts = {"own port", "other vCPU's port", "own port above 63"};
+constexpr std::array kPorts = {"own port", "other vCPU's port", "own port above 63", "own port above 1023"};
+/// The lowest number that such a port may have; 0 for the first ones that Xen gives.
+constexpr std::array<std::uint32_t, kPorts.size()> kLowest = {0, 0, 64, 1024};
 constexpr std::array kMasks = {"masked", "unmasked"};
 enum When : std::uint32_t { before, during, never };
 constexpr std::array kWhens = {"sent to before", "sent to during", "never sent to"};
@@ -44,11 +47,13 @@ struct Cell {
 
 constexpr std::uint32_t kAttempts = 3;              ///< a cell that fails once was hit by something else
 constexpr Nanoseconds kForSend = milliseconds(500); ///< limit of a poll that a send ends
-constexpr Nanoseconds kQuiet = microseconds(500);   ///< of one that nothing ends
-constexpr Nanoseconds kBudget = milliseconds(500);  ///< for all cells; an idle host needs a fifth of it
-constexpr std::uint32_t kMostLate = 10;             ///< times the limit: then a send ends a poll that nothing should
-constexpr std::uint32_t kHighPort = 64;
-constexpr std::uint32_t kMostSpare = 2 * kHighPort;
+/// Of one that nothing ends. Xen's CPUs may disagree about the time, under emulation by 3 ms for a second (its own
+/// account of a sleep, in the runstate, was 2.8 ms for 0.14 ms of TSC), and the timer of a poll need not be on the
+/// vCPU's CPU.
+constexpr Nanoseconds kQuiet = milliseconds(6);
+constexpr Nanoseconds kBudget = seconds(1); ///< for all cells; an idle host needs a third of it
+constexpr std::uint32_t kMostLate = 3;      ///< times the limit: then a send ends a poll that nothing should
+constexpr std::uint32_t kMostSpare = 1100;  ///< ports bound on the way to the highest one
 
 struct Shared {
     Turn ready, sent, back;
@@ -56,7 +61,7 @@ struct Shared {
     std::atomic<bool> over{false};
     std::array<std::uint32_t, kPorts.size()> ports{};
     std::uint32_t other = kNoPort;
-    std::uint32_t spare[kMostSpare]{}; ///< bound on the way to a high port
+    std::array<std::uint32_t, kMostSpare> spare{};
     std::uint32_t spares = 0;
     std::uint64_t seed = 0;
     const char* failure = nullptr; ///< of `cell`
@@ -75,11 +80,8 @@ void clean(std::uint32_t port) noexcept {
     }
     if (x86::xen_pv::is_active())
         return; // its own handler clears what belongs to the vCPU
-    for (const auto worker : {kKicker, kSleeper}) {
-        const auto cpu = workers::cpu_of(worker, first_cpu());
-        (void)take_upcall_flag(cpu);
-        (void)take_selector(cpu);
-    }
+    for (const auto worker : {kKicker, kSleeper})
+        forget_announced(workers::cpu_of(worker, first_cpu()));
 }
 
 /// What went wrong; nullptr for nothing.
@@ -111,7 +113,7 @@ const char* try_cell(const Cell& cell, std::uint32_t round) noexcept {
     if (result != 0)
         return "the call returns an error";
     if (cell.when == never)
-        return lasted.value * 10 < limit.value * 8 ? "ends for no reason" : nullptr;
+        return lasted.value * 3 < limit.value ? "ends for no reason" : nullptr;
     if (!was_pending)
         return lasted < limit ? "the pending bit is cleared" : "the send is lost";
     return lasted < limit ? nullptr : "does not end by its port";
@@ -126,6 +128,10 @@ void poller() noexcept {
             const auto cell = Cell::at(number);
             if ((cell.when == never) != waits)
                 continue;
+            if (shared.ports[cell.port] == kNoPort) {
+                ++shared.tried; // there is none; said at the end
+                continue;
+            }
             shared.cell.store(number, std::memory_order_relaxed); // published by `ready`
             for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
                 ++round;
@@ -162,23 +168,30 @@ void sender() noexcept {
     }
 }
 
-/// Ports that only this test uses; false if Xen does not give them.
+/// A port of `cpu` from `lowest` on; those on the way there are kept as spares. kNoPort if Xen refuses before.
+std::uint32_t bind_from(std::uint32_t lowest, CpuId cpu) noexcept {
+    while (true) {
+        const auto port = bind_ipi(cpu);
+        if (port == kNoPort || port >= lowest)
+            return port;
+        if (shared.spares == kMostSpare) {
+            close_bound(port);
+            return kNoPort;
+        }
+        shared.spare[shared.spares++] = port;
+    }
+}
+
+/// Ports that only this test uses. False if Xen does not give them: but the highest one may be refused, since a domU
+/// has no more ports than its toolstack allows (xl's max_event_channels).
 bool bind_ports() noexcept {
     const auto poller_cpu = workers::cpu_of(kSleeper, first_cpu());
+    shared.spares = 0;
     shared.ports[0] = bind_ipi(poller_cpu);
     shared.ports[1] = bind_ipi(workers::cpu_of(kKicker, first_cpu()));
     shared.other = bind_ipi(poller_cpu);
-    shared.ports[2] = kNoPort;
-    shared.spares = 0;
-    while (shared.ports[2] == kNoPort && shared.spares < kMostSpare) {
-        const auto port = bind_ipi(poller_cpu);
-        if (port == kNoPort)
-            return false;
-        if (port >= kHighPort)
-            shared.ports[2] = port;
-        else
-            shared.spare[shared.spares++] = port;
-    }
+    shared.ports[2] = bind_from(kLowest[2], poller_cpu);
+    shared.ports[3] = bind_from(kLowest[3], poller_cpu);
     return shared.ports[0] != kNoPort && shared.ports[1] != kNoPort && shared.ports[2] != kNoPort &&
            shared.other != kNoPort;
 }
@@ -188,10 +201,12 @@ void close_ports() noexcept {
         close(port);
     close(shared.other);
     for (std::uint32_t i = 0; i < shared.spares; ++i)
-        close(shared.spare[i]);
+        close_bound(shared.spare[i]);
 }
 
 void run(test::TestContext& context) {
+    if (vcpu_vector_given)
+        return context.skip("%s", kVectorFact);
     shared.ready.reset(), shared.sent.reset(), shared.back.reset();
     shared.over.store(false, std::memory_order_relaxed);
     shared.seed = context.seed();
@@ -200,7 +215,7 @@ void run(test::TestContext& context) {
     shared.late = 0;
     if (!bind_ports()) {
         close_ports();
-        return context.error("EVTCHNOP_bind_ipi does not give %u ports", kHighPort);
+        return context.error("EVTCHNOP_bind_ipi does not give %u ports", kLowest[2]);
     }
     const auto body = [](std::uint32_t worker, void*) { worker == kKicker ? sender() : poller(); };
     workers::Job job;
@@ -208,6 +223,7 @@ void run(test::TestContext& context) {
     job.count = 2;
     job.first = first_cpu();
     const bool ended = workers::run(job).all_completed(); // no kick: there is nothing to add up
+    const bool had_all = shared.ports.back() != kNoPort;
     close_ports();
     const auto cell = Cell::at(shared.cell.load(std::memory_order_relaxed));
     if (!ended)
@@ -218,8 +234,12 @@ void run(test::TestContext& context) {
         return context.skip("%u of %u cells in %llu ms", shared.tried, kCells,
                             static_cast<unsigned long long>(kBudget.value / 1'000'000));
     if (shared.failure == nullptr && shared.late != 0)
-        return context.skip("%u polls of %llu us lasted ten times as long and were ended; the other cells passed",
+        return context.skip("%u polls of %llu us lasted three times as long and were ended; the other cells passed",
                             shared.late, static_cast<unsigned long long>(kQuiet.value / 1000));
+    if (shared.failure == nullptr && !had_all)
+        return context.skip(
+            "Xen gives no port above %u (of a domU: max_event_channels in xl.cfg); the other cells passed",
+            kLowest.back() - 1);
     if (shared.failure == nullptr)
         return context.pass();
     context.fail("poll of %s, %s, %s, %s, %s: %s, three times, last after %llu us", kPorts[cell.port],

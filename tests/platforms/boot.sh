@@ -52,6 +52,7 @@ collect() {
     [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
     ((vms == 1)) || options+=(--vm "$3")
     ((!host_counters)) || options+=(--host-counters "${host_counts:-}")
+    ((${#host_facts[@]} == 0)) || options+=(--host-fact "${host_facts[@]}")
     case $4 in
     '') ;;
     shutdown\ *) options+=(--xen-shutdown "${4#* }") ;;
@@ -67,6 +68,10 @@ collect() {
 platform_boot() {
     local dir=$1 run=$2 reason
     run_qemu "$dir" "$timeout_s" "${command[@]}"
+    if [[ $platform == xen-* ]]; then
+        facts_of_xen "$dir/serial.log"
+        vcpus_of_xen "$dir/serial.log"
+    fi
     reason=$(refusal "$dir/qemu.log")
     if ((qemu_status == 1)) && is_host_limit "$reason"; then
         warn "SKIP: this QEMU cannot have that machine: $reason"
@@ -87,5 +92,7 @@ boot() {
     platform_command "$1"
     platform_commands >"$1/command.txt"
     ((verbose)) && cat "$1/command.txt"
+    host_facts=()
+    facts_of_this_machine
     platform_boot "$1" "$2"
 }

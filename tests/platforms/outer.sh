@@ -132,6 +132,7 @@ read_control() {
             say "platform hang: guest $guest printed nothing in start $text (a known fault of TCG's nested SVM)"
             platform_hangs=$((platform_hangs + 1))
             ;;
+        fact:*) fact "$guest" "$event${text:+ $text}" ;;
         vm:counters) counters[guest]=$text ;;
         vm:end) ending[guest]=$text ;;
         esac
@@ -150,7 +151,7 @@ platform_watch() {
     signal_group KILL "$qemu_pid"
 }
 
-# last_words DIR: of a host that did not come up: why its kernel died, else its or QEMU's last line.
+# last_words DIR: of a host that ended too early: why its kernel died, else its or QEMU's last line.
 last_words() {
     local words
     words=$(cat "$1"/{qemu,host}.log 2>/dev/null | grep -v warning:)
@@ -169,6 +170,7 @@ platform_boot() {
     for attempt in 1 2 3; do
         run_qemu "$dir" $((host_boot_s + silent_guest_s + timeout_s)) "${command[@]}"
         ((host_hung)) || [[ ! -s $dir/control.log ]] || break
+        ((qemu_status != 1)) || break # QEMU has refused, and will again
         say "platform hang: the host did not come up in start $attempt (TCG loses one now and then): $(last_words "$dir")"
         platform_hangs=$((platform_hangs + 1))
     done
@@ -179,13 +181,14 @@ platform_boot() {
     fi
     ((!host_hung)) || timed_out=1
     read_control "$dir/control.log"
+    [[ $outer != xen-* ]] || facts_of_xen "$dir/host.log"
     for ((vm = 1; vm <= vms; vm++)); do
         vm_dir=$dir platform=${kinds[vm]:-$outer} host_counts=${counters[vm]:-}
         ((vms == 1)) || vm_dir=$dir/vm-$vm
         ((vm > 1 || vms == 1)) || { mkdir -p "$vm_dir" && mv "$dir/serial.log" "$vm_dir/"; }
         case ${ending[vm]:-} in
         '')
-            warn "$outer's host ended before guest $vm: $(tail -n 1 "$dir/host.log")"
+            warn "$outer's host ended before guest $vm: $(last_words "$dir")"
             collect "$vm_dir" "$run" "$vm" '' "$timed_out"
             ;;
         silent | timeout) collect "$vm_dir" "$run" "$vm" '' 1 ;;

@@ -20,6 +20,8 @@ image_command() {
         "${bare_machine[@]}" -monitor none -serial stdio "${exit_device[@]}")
     if ((iso)); then
         command+=(-cdrom "$iso_file" -boot d)
+        ((!uefi)) || command+=(-drive "if=pflash,format=raw,unit=0,readonly=on,file=$(option_value "$ovmf/OVMF_CODE_4M.fd")"
+            -drive "if=pflash,format=raw,unit=1,file=$(option_value "$uefi_vars")")
     else
         command+=(-kernel "$image" -append "${kernel_words[*]}")
     fi

@@ -85,8 +85,8 @@ may_be_real_time() { chrt -f 1 true 2>/dev/null; }
 # A process of the guest's own CPU: the first that this script may use, as for --pcpus 1.
 own_cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 readonly own_cpu
-# On a busy machine a vCPU is not run for a second now and then, and looks like one that stands still.
-readonly patience_ms=${SPINKICK_STALL_MS:-3000}
+# On a busy machine a vCPU is not run for a second now and then, and looks like one that stands still: then more.
+readonly patience_ms=${SPINKICK_STALL_MS:-1500}
 readonly ok='^ok 1 selftest\.pause_is_forgiven'
 readonly unknown='did not run for [0-9]+ ms: paused guest or slow host'
 # shellcheck disable=SC2016 # for the script

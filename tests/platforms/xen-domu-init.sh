@@ -16,6 +16,7 @@ mount -t devpts none /dev/pts # xenconsoled gives every console a terminal
 mount -t xenfs none /proc/xen || refuse "no xenfs: the kernel needs CONFIG_XENFS"
 grep -q control_d /proc/xen/capabilities || refuse "this Linux is no dom0: /proc/xen/capabilities is $(cat /proc/xen/capabilities)"
 read -r uptime _ </proc/uptime
+tell "fact dom0_kernel $(uname -r)"
 tell "up $uptime s, Linux $(uname -r), Xen $(cat /sys/hypervisor/version/major).$(cat /sys/hypervisor/version/minor)"
 
 # The daemon leaves its starter before it knows whether it can work; nobody else has a time limit of his own.
@@ -59,6 +60,9 @@ for config in /guests/[0-9]*; do
     fi
 done
 xenconsoled --log=guest --log-dir=/var/log/xen/console --pid-file=/run/xenconsoled.pid || refuse "xenconsoled ends with $?"
+
+# What Xen says that it does with the guests' vCPUs, on dom0's console, which is host.log.
+(sleep 4 && xl vcpu-list && { xl sched-credit || xl sched-credit2; }) 2>&1 &
 
 run_guests
 xl dmesg | tail -n 40 # on dom0's console, which is host.log

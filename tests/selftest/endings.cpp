@@ -3,6 +3,7 @@
 // selftest: the ways in which a run may end, each on request. They show that the report, the exit codes and the runner
 // tell a failure, an error, a crash and a hang from each other; none of them is part of a normal run.
 #include <array>
+#include <limits>
 
 #include "kernel/machine.hpp"
 #include "kernel/panic.hpp"
@@ -21,6 +22,12 @@ void give_up(test::TestContext&) { panic("on request"); }
 void triple_fault(test::TestContext&) { faults::triple_fault(); }
 void stack_overflow(test::TestContext&) { faults::overflow_stack(); }
 void page_fault(test::TestContext&) { faults::read_unmapped(); }
+
+void undefined_behaviour(test::TestContext& context) {
+    volatile int most = std::numeric_limits<int>::max(); // volatile: the compiler must not know the sum
+    most = most + 1;
+    context.skip("a signed overflow does not trap: the preset ubsan builds the image in which it does");
+}
 
 template <auto Stay>
 void hang(test::TestContext&) {
@@ -51,6 +58,10 @@ constexpr std::array kTests = {
     test::Test{.name = "selftest.page_fault",
                .claim = "an access to nothing ends in a panic with registers and a backtrace",
                .run = page_fault,
+               .on_request = true},
+    test::Test{.name = "selftest.undefined_behaviour",
+               .claim = "undefined behaviour ends the preset ubsan's image in a panic",
+               .run = undefined_behaviour,
                .on_request = true},
     test::Test{.name = "selftest.hang",
                .claim = "all CPUs stuck with interrupts off end the run as a hang, from outside",

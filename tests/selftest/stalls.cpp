@@ -8,7 +8,7 @@
 #include <array>
 
 #include "kernel/stress/calibrated_work.hpp"
-#include "kernel/stress/traced_lock.hpp"
+#include "kernel/stress/traced_lock_code.hpp" // of a lock of its own
 #include "kernel/sync/pv_queued_lock.hpp"
 #include "kernel/sync/tas_lock.hpp"
 #include "kernel/sync/ticket_lock.hpp"

@@ -117,7 +117,7 @@ void prove_xen() noexcept {
     if (xen_shared_page.fault.happened)
         how.set("%s raises vector %u", name(vendors_instruction()), xen_shared_page.fault.vector);
     else if (xen_shared_page.value < 0)
-        how.set("XENMEM_add_to_physmap returns %s", xen_error_text(xen_shared_page).c_str());
+        how.set("the shared page or FIFO event channels are refused: %s", xen_error_text(xen_shared_page).c_str());
     else if (const auto failed = xen_failures.load(std::memory_order_acquire); failed != 0)
         how.set("%u of %u CPUs could not register: %s", failed, initialised.load(std::memory_order_relaxed),
                 xen_error_text(xen_failure.load(std::memory_order_relaxed)).c_str());
@@ -166,7 +166,7 @@ void log_summary() noexcept {
 
 } // namespace
 
-void init_this_cpu() noexcept {
+void init_this_cpu(EventChannels event_channels) noexcept {
     const bool boot_cpu = x86::this_cpu() == CpuId{0};
     if (boot_cpu)
         Ipi::init();
@@ -176,7 +176,7 @@ void init_this_cpu() noexcept {
     (void)steal_time::init_kvm_this_cpu();
     if (hypervisors().find(HypervisorKind::xen) != nullptr) {
         if (boot_cpu)
-            xen_shared_page = Xen::init();
+            xen_shared_page = Xen::init(event_channels);
         if (xen_shared_page.ok()) {
             const auto result = Xen::init_this_cpu();
             if (!result.ok()) {

@@ -14,8 +14,9 @@
 
 namespace spinkick::paravirt {
 
-/// Registers the calling CPU: clock page, steal time or runstate, vcpu_info and event channel, whatever there is.
-void init_this_cpu() noexcept;
+/// Registers the calling CPU: clock page, steal time or runstate, vcpu_info and event channel, whatever there is. Which
+/// form event channels take is asked of the boot CPU only.
+void init_this_cpu(EventChannels event_channels = EventChannels::two_level) noexcept;
 
 /// Probes every back end, proves its kick, chooses the default lock, and says all of it on the console.
 void prove_and_choose(const Options& options, std::uint32_t cpus) noexcept;

@@ -3,6 +3,7 @@
 
 #include "arch/x86/paging.hpp"
 #include "arch/x86/paravirt/hypervisor.hpp"
+#include "arch/x86/paravirt/xen_events.hpp"
 #include "arch/x86/xen_pv/xen_pv.hpp"
 
 namespace spinkick::paravirt {
@@ -28,31 +29,42 @@ xen_abi::shared_info& shared() noexcept {
     return x86::xen_pv::is_active() ? *x86::xen_pv::shared_info() : shared_page.info;
 }
 
-/// Frame number as Xen counts this guest's memory: machine frames for a PV guest.
-std::uint64_t address_for_xen(const void* object) noexcept {
-    return x86::xen_pv::is_active() ? x86::xen_pv::machine_of_image(object) : x86::paging::phys_of_image(object);
-}
-
 std::uint64_t address_of(const void* object) noexcept { return reinterpret_cast<std::uint64_t>(object); }
-
-std::atomic_ref<std::uint64_t> pending_word(std::uint32_t port) noexcept {
-    return std::atomic_ref<std::uint64_t>(shared().evtchn_pending[port / 64 % 64]);
-}
-constexpr std::uint64_t bit_of(std::uint32_t port) noexcept { return std::uint64_t{1} << (port % 64); }
 
 } // namespace
 
-HypercallResult Xen::init() noexcept {
-    if (x86::xen_pv::is_active())
-        return {};
+std::uint64_t Xen::address_for_xen(const void* object) noexcept {
+    return x86::xen_pv::is_active() ? x86::xen_pv::machine_of_image(object) : x86::paging::phys_of_image(object);
+}
+
+HypercallResult Xen::init(EventChannels form) noexcept {
+    auto& vcpu = x86::percpu().xen_vcpu_id;
+    if (!read_own_xen_vcpu_id(vcpu))
+        vcpu = XenVcpuId{0};
+    if (x86::xen_pv::is_active()) {
+        if (form != EventChannels::fifo)
+            return {};
+        const bool enabled = x86::interrupts_enabled(); // the upcall handler must not see one form and take another
+        x86::xen_pv::mask_interrupts();
+        const auto result = xen_events::use_fifo(vcpu);
+        if (enabled)
+            x86::xen_pv::unmask_interrupts();
+        return result;
+    }
+    // An HVM domain is born with the 32-bit layout of all that it shares with Xen. This call, which chooses no upcall,
+    // has a side effect that nothing else has: Xen takes the layout from the mode of the vCPU that makes it.
+    const xen_abi::xen_hvm_param no_upcall{xen_abi::DOMID_SELF, 0, xen_abi::HVM_PARAM_CALLBACK_IRQ, 0};
+    if (const auto latched = xen_hypercall(Hypercall::hvm_op, xen_abi::HVMOP_set_param, address_of(&no_upcall));
+        !latched.ok())
+        return latched;
     const xen_abi::xen_add_to_physmap argument{xen_abi::DOMID_SELF, 0, xen_abi::XENMAPSPACE_shared_info, 0,
                                                x86::paging::phys_of_image(&shared_page) / kPageBytes};
-    const auto result = xen_hypercall(Hypercall::memory_op, xen_abi::XENMEM_add_to_physmap, address_of(&argument));
+    auto result = xen_hypercall(Hypercall::memory_op, xen_abi::XENMEM_add_to_physmap, address_of(&argument));
     if (!result.ok())
         return result;
-    for (auto& word : shared_page.info.evtchn_mask)
-        std::atomic_ref<std::uint64_t>(word).store(~std::uint64_t{0},
-                                                   std::memory_order_seq_cst); // before any port exists
+    xen_events::mask_all();
+    if (form == EventChannels::fifo)
+        result = xen_events::use_fifo(vcpu);
     // Without it a reader on another CPU could mix two states of a runstate area. Refused by old versions: they are
     // read as they are.
     (void)xen_hypercall(Hypercall::vm_assist, xen_abi::VMASST_CMD_enable, xen_abi::VMASST_TYPE_runstate_update_flag);
@@ -99,13 +111,12 @@ HypercallResult Xen::register_vcpu_info(CpuId cpu) noexcept {
     if (x86::xen_pv::is_active())
         x86::xen_pv::use_vcpu_info(cpu, &info);
     slots_[index(cpu)].registered.store(true, std::memory_order_release); // the area is Xen's when this is seen
-    return result;
+    return xen_events::add_vcpu(cpu, x86::percpu_of(cpu).xen_vcpu_id);
 }
 
 bool Xen::clear_pending(Slot& slot) noexcept {
-    const auto port = slot.port.load(std::memory_order_relaxed);
-    // seq_cst: the caller's look at its condition must not move above it. See the table in xen.hpp.
-    return (pending_word(port).fetch_and(~bit_of(port), std::memory_order_seq_cst) & bit_of(port)) != 0;
+    // A full barrier: the caller's look at its condition must not move above it. See the table in xen.hpp.
+    return xen_events::clear_pending(slot.port.load(std::memory_order_relaxed));
 }
 
 void Xen::poll(Slot& slot) noexcept {
@@ -143,13 +154,12 @@ xen_abi::shared_info& Xen::event_page() noexcept { return shared(); }
 
 bool Xen::is_pending(CpuId cpu) noexcept {
     const auto port = port_of(cpu);
-    return port != 0 && (pending_word(port).load(std::memory_order_relaxed) & bit_of(port)) != 0;
+    return port != 0 && xen_events::is_pending(port);
 }
 
 bool Xen::is_masked(CpuId cpu) noexcept {
     const auto port = port_of(cpu);
-    const std::atomic_ref<std::uint64_t> masked(shared().evtchn_mask[port / 64 % 64]);
-    return port != 0 && (masked.load(std::memory_order_relaxed) & bit_of(port)) != 0;
+    return port != 0 && xen_events::is_masked(port);
 }
 
 std::uint64_t Xen::polls() noexcept {

@@ -23,6 +23,7 @@
 #include "arch/x86/paravirt/native.hpp"
 #include "arch/x86/paravirt/steal_time.hpp"
 #include "arch/x86/paravirt/xen_abi.hpp"
+#include "kernel/command_line.hpp"
 #include "kernel/sync/kick_tokens.hpp"
 
 namespace spinkick::paravirt {
@@ -42,8 +43,9 @@ struct alignas(64) XenSlot {
 struct Xen : Native {
     static constexpr const char* kName = "xen";
 
-    /// Puts the shared page into the image and masks all ports; boot CPU, once, on the final page tables.
-    [[nodiscard]] static HypercallResult init() noexcept;
+    /// Puts the shared page into the image, masks all ports and, if asked to, changes over to FIFO event channels; boot
+    /// CPU, once, on the final page tables.
+    [[nodiscard]] static HypercallResult init(EventChannels form) noexcept;
     /// Registers vcpu_info, binds the port, registers the runstate area. Each CPU, once; until it has succeeded this
     /// CPU only spins, and kicks to it go nowhere: it cannot be asleep.
     [[nodiscard]] static HypercallResult init_this_cpu() noexcept;
@@ -98,6 +100,8 @@ struct Xen : Native {
     [[nodiscard]] static volatile xen_abi::vcpu_info* info_of(CpuId cpu) noexcept;
     /// The page that all vCPUs share with Xen: pending and mask bits of all ports.
     [[nodiscard]] static xen_abi::shared_info& event_page() noexcept;
+    /// Address of something in the image as Xen counts this guest's memory: machine addresses for a PV guest.
+    [[nodiscard]] static std::uint64_t address_for_xen(const void* object) noexcept;
     /// The port of a CPU, 0 for none.
     [[nodiscard]] static std::uint32_t port_of(CpuId cpu) noexcept {
         return slots_[index(cpu)].port.load(std::memory_order_acquire); // what comes with a port is ready

@@ -15,7 +15,7 @@ namespace spinkick::paravirt::xen_abi {
 
 /// Numbers in RAX.
 enum class Hypercall : std::uint64_t {
-    set_trap_table = 0, ///< PV guests only, as mmu_update, update_va_mapping, set_segment_base and callback_op
+    set_trap_table = 0, ///< PV guests only, as mmu_update, mmuext_op, update_va_mapping, set_segment_base, callback_op
     mmu_update = 1,
     memory_op = 12,
     update_va_mapping = 14,
@@ -24,6 +24,7 @@ enum class Hypercall : std::uint64_t {
     vm_assist = 21,
     vcpu_op = 24,
     set_segment_base = 25,
+    mmuext_op = 26,
     sched_op = 29,
     callback_op = 30,
     event_channel_op = 32,
@@ -130,18 +131,29 @@ static_assert(offsetof(vcpu_hvm_context, x86_64) == 8 && offsetof(vcpu_hvm_x86_6
 inline constexpr std::uint32_t VCPU_HVM_MODE_64B = 1;
 
 // hvm_op(command, pointer): HVM and PVH guests only
+inline constexpr std::uint64_t HVMOP_set_param = 0;
 inline constexpr std::uint64_t HVMOP_get_param = 1;
+inline constexpr std::uint64_t HVMOP_set_evtchn_upcall_vector = 23;
 
 struct xen_hvm_param {
     std::uint16_t domid;
     std::uint16_t pad;
     std::uint32_t index;
-    std::uint64_t value; ///< out
+    std::uint64_t value; ///< out of HVMOP_get_param
 };
 static_assert(std::is_standard_layout_v<xen_hvm_param> && sizeof(xen_hvm_param) == 16 &&
               offsetof(xen_hvm_param, index) == 4 && offsetof(xen_hvm_param, value) == 8);
+inline constexpr std::uint32_t HVM_PARAM_CALLBACK_IRQ = 0; ///< 2 << 56 | vector
 inline constexpr std::uint32_t HVM_PARAM_CONSOLE_PFN = 17;
 inline constexpr std::uint32_t HVM_PARAM_CONSOLE_EVTCHN = 18;
+
+struct xen_hvm_evtchn_upcall_vector {
+    std::uint32_t vcpu;
+    std::uint8_t vector; ///< from 0x10 on
+    std::uint8_t pad[3];
+};
+static_assert(std::is_standard_layout_v<xen_hvm_evtchn_upcall_vector> && sizeof(xen_hvm_evtchn_upcall_vector) == 8 &&
+              offsetof(xen_hvm_evtchn_upcall_vector, vector) == 4);
 
 /// Flags of hvm_start_info (PVH) and of start_info (PV).
 inline constexpr std::uint32_t SIF_INITDOMAIN = 1 << 1; ///< this is dom0
@@ -177,6 +189,8 @@ inline constexpr std::uint64_t EVTCHNOP_alloc_unbound = 6;
 inline constexpr std::uint64_t EVTCHNOP_bind_ipi = 7;
 inline constexpr std::uint64_t EVTCHNOP_bind_vcpu = 8;
 inline constexpr std::uint64_t EVTCHNOP_unmask = 9;
+inline constexpr std::uint64_t EVTCHNOP_init_control = 11;
+inline constexpr std::uint64_t EVTCHNOP_expand_array = 12;
 
 struct evtchn_bind_interdomain {
     std::uint16_t remote_dom;
@@ -206,6 +220,35 @@ struct evtchn_port {
     std::uint32_t port;
 };
 static_assert(sizeof(evtchn_port) == 4);
+
+// FIFO event channels (public/event_channel.h)
+inline constexpr std::uint32_t EVTCHN_FIFO_PENDING = 1u << 31;
+inline constexpr std::uint32_t EVTCHN_FIFO_MASKED = 1u << 30;
+inline constexpr std::uint32_t EVTCHN_FIFO_LINKED = 1u << 29;
+inline constexpr std::uint32_t EVTCHN_FIFO_LINK_MASK = (1u << 17) - 1;
+inline constexpr std::uint32_t EVTCHN_FIFO_MAX_QUEUES = 16;
+inline constexpr std::uint32_t EVTCHN_FIFO_PRIORITY_DEFAULT = 7; ///< 0 is the highest
+
+struct evtchn_fifo_control_block {
+    std::uint32_t ready; ///< a bit for each queue that has become non-empty
+    std::uint32_t rsvd;
+    std::uint32_t head[EVTCHN_FIFO_MAX_QUEUES];
+};
+static_assert(std::is_standard_layout_v<evtchn_fifo_control_block> && sizeof(evtchn_fifo_control_block) == 72 &&
+              offsetof(evtchn_fifo_control_block, head) == 8);
+struct evtchn_init_control {
+    std::uint64_t control_gfn; ///< a machine frame in a PV guest
+    std::uint32_t offset;
+    std::uint32_t vcpu;
+    std::uint8_t link_bits; ///< out
+    std::uint8_t pad[7];
+};
+static_assert(std::is_standard_layout_v<evtchn_init_control> && sizeof(evtchn_init_control) == 24 &&
+              offsetof(evtchn_init_control, link_bits) == 16);
+struct evtchn_expand_array {
+    std::uint64_t array_gfn;
+};
+static_assert(sizeof(evtchn_expand_array) == 8);
 
 /// 64 bytes for each vCPU. Beyond the 32nd, or by choice, it lives where VCPUOP_register_vcpu_info puts it.
 struct vcpu_info {

@@ -62,8 +62,8 @@ bool write_entry(std::uint64_t machine_address, std::uint64_t value) noexcept {
     return result.ok();
 }
 
-bool set_page(std::uint64_t virtual_address, std::uint64_t value) noexcept {
-    const auto result = xen_hypercall(Hypercall::update_va_mapping, virtual_address, value, abi::UVMF_INVLPG_ALL);
+bool set_page(std::uint64_t virtual_address, std::uint64_t value, std::uint64_t flush = abi::UVMF_INVLPG_ALL) noexcept {
+    const auto result = xen_hypercall(Hypercall::update_va_mapping, virtual_address, value, flush);
     if (!result.ok())
         log("xen: update_va_mapping of 0x%lx with 0x%lx gives %s", virtual_address, value,
             paravirt::xen_error_text(result).c_str());
@@ -178,7 +178,18 @@ bool map_page(std::uint64_t virtual_address, std::uint64_t physical, std::uint64
     return map_machine_page(virtual_address, machine_of(physical & kAddressMask), permissions);
 }
 
-void unmap_page(std::uint64_t virtual_address) noexcept { (void)set_page(virtual_address, 0); }
+void unmap_page(std::uint64_t virtual_address) noexcept { (void)set_page(virtual_address, 0, abi::UVMF_INVLPG_LOCAL); }
+
+void flush_page(std::uint64_t virtual_address) noexcept {
+    abi::mmuext_op operation{};
+    operation.cmd = abi::MMUEXT_INVLPG_LOCAL;
+    operation.arg1 = virtual_address;
+    const auto result =
+        xen_hypercall(Hypercall::mmuext_op, reinterpret_cast<std::uint64_t>(&operation), 1, 0, // nobody counts
+                      paravirt::xen_abi::DOMID_SELF);
+    if (!result.ok())
+        log("xen: MMUEXT_INVLPG_LOCAL of 0x%lx gives %s", virtual_address, paravirt::xen_error_text(result).c_str());
+}
 
 std::uint64_t entry_of(std::uint64_t virtual_address) noexcept {
     const auto* table = level1_of(virtual_address, false);

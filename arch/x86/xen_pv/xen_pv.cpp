@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstring>
 
 #include "arch/x86/lapic.hpp"
@@ -12,6 +11,7 @@
 #include "arch/x86/paravirt/pvclock.hpp"
 #include "arch/x86/paravirt/xen.hpp"
 #include "arch/x86/paravirt/xen_error.hpp"
+#include "arch/x86/paravirt/xen_events.hpp"
 #include "arch/x86/percpu.hpp"
 #include "arch/x86/xen_pv/xen_pv_abi.hpp"
 #include "boot/layout.h"
@@ -85,32 +85,21 @@ void arm_timer(Cpu& cpu) noexcept {
                         address_of(&argument));
 }
 
-/// Two-level scan: selector words, then ports. A port's pending bit is cleared before its handler runs, so that an
-/// event during the handler is seen again.
+/// A port's pending bit is cleared before its handler runs, so that an event during the handler is seen again.
 void on_upcall(TrapFrame& frame) noexcept {
     auto& cpu = this_cpu_state();
     std::atomic_ref<std::uint8_t> pending(cpu.info->evtchn_upcall_pending);
-    std::atomic_ref<std::uint64_t> selector(cpu.info->evtchn_pending_sel);
-    // seq_cst: Xen sets port, selector, flag; they are looked at in the opposite order, none before the one above it.
-    while (pending.exchange(0, std::memory_order_seq_cst) != 0) {
-        auto words = selector.exchange(0, std::memory_order_seq_cst);
-        for (; words != 0; words &= words - 1) {
-            const auto word = static_cast<std::size_t>(std::countr_zero(words));
-            std::atomic_ref<std::uint64_t> ports(shared_page.info.evtchn_pending[word]);
-            const std::atomic_ref<std::uint64_t> masked(shared_page.info.evtchn_mask[word]);
-            auto ready =
-                ports.load(std::memory_order_seq_cst) & ~masked.load(std::memory_order_relaxed) & cpu.own[word];
-            for (; ready != 0; ready &= ready - 1) {
-                const auto bit = ready & (~ready + 1);
-                const auto port = word * 64 + static_cast<std::size_t>(std::countr_zero(bit));
-                ports.fetch_and(~bit, std::memory_order_seq_cst);
-                if (port == cpu.timer_port && cpu.period_ns != 0)
-                    arm_timer(cpu);
-                if (vector_of_port[port] != 0)
-                    traps::deliver(vector_of_port[port], frame);
-            }
-        }
-    }
+    // seq_cst: Xen sets port, announcement, flag; they are looked at in the opposite order, none before the one above.
+    while (pending.exchange(0, std::memory_order_seq_cst) != 0)
+        paravirt::xen_events::take_announced(this_cpu(), *cpu.info, [&](std::uint32_t port) noexcept {
+            if ((cpu.own[port / 64] >> (port % 64) & 1) == 0)
+                return;
+            (void)paravirt::xen_events::clear_pending(port);
+            if (port == cpu.timer_port && cpu.period_ns != 0)
+                arm_timer(cpu);
+            if (vector_of_port[port] != 0)
+                traps::deliver(vector_of_port[port], frame);
+        });
 }
 
 bool unmask_port(Cpu& cpu, std::uint32_t port, std::uint8_t vector) noexcept {
@@ -119,8 +108,7 @@ bool unmask_port(Cpu& cpu, std::uint32_t port, std::uint8_t vector) noexcept {
     vector_of_port[port] = vector;
     const auto bit = std::uint64_t{1} << (port % 64);
     cpu.own[port / 64] |= bit;
-    std::atomic_ref(shared_page.info.evtchn_mask[port / 64])
-        .fetch_and(~bit, std::memory_order_seq_cst); // nobody sends yet
+    paravirt::xen_events::unmask(port); // nobody sends yet
     return true;
 }
 
@@ -131,8 +119,7 @@ void begin(std::uint64_t start) noexcept {
     const auto& info = *reinterpret_cast<const abi::start_info*>(start);
     (void)map_machine_page(address_of(&shared_page), info.shared_info,
                            paging::kEntryWritable | paging::kEntryNoExecute);
-    for (auto& word : shared_page.info.evtchn_mask)
-        std::atomic_ref(word).store(~std::uint64_t{0}, std::memory_order_relaxed); // no port exists
+    paravirt::xen_events::mask_all();
     cpus[0].info = &shared_page.info.vcpu_info[0];
     fill_trap_table();
     traps::set_handler(lapic::kVectorXenUpcall, on_upcall, false);
@@ -229,9 +216,7 @@ void set_periodic_timer(Nanoseconds period) noexcept {
 
 void look_again() noexcept {
     auto& info = *this_cpu_state().info;
-    std::atomic_ref(info.evtchn_pending_sel)
-        .store(~std::uint64_t{0}, std::memory_order_relaxed); // before the flag below
-    std::atomic_ref(info.evtchn_upcall_pending).store(1, std::memory_order_seq_cst);
+    paravirt::xen_events::announce_again(this_cpu(), info);
 }
 
 std::uint32_t count_vcpus() noexcept {

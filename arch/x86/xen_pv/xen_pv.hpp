@@ -77,7 +77,10 @@ void protect_image() noexcept;
 /// The same for a machine frame that is not this guest's memory (shared page, console ring).
 [[nodiscard]] bool map_machine_page(std::uint64_t virtual_address, std::uint64_t machine,
                                     std::uint64_t permissions) noexcept;
+/// Takes a page's mapping away; this vCPU forgets it.
 void unmap_page(std::uint64_t virtual_address) noexcept;
+/// This vCPU forgets its translation of a page.
+void flush_page(std::uint64_t virtual_address) noexcept;
 [[nodiscard]] std::uint64_t entry_of(std::uint64_t virtual_address) noexcept;
 /// Machine address of the level 4 table.
 [[nodiscard]] std::uint64_t kernel_root_machine() noexcept;

@@ -67,6 +67,15 @@ struct mmu_update {
     std::uint64_t val;
 };
 static_assert(sizeof(mmu_update) == 16);
+// mmuext_op(operations, count, pointer to how many were done or nothing, domain)
+inline constexpr std::uint32_t MMUEXT_INVLPG_LOCAL = 7;
+struct mmuext_op {
+    std::uint32_t cmd;
+    std::uint32_t pad;
+    std::uint64_t arg1; ///< of MMUEXT_INVLPG_LOCAL: the virtual address
+    std::uint64_t arg2;
+};
+static_assert(sizeof(mmuext_op) == 24 && offsetof(mmuext_op, arg1) == 8);
 inline constexpr std::uint64_t UVMF_INVLPG_LOCAL = 2;
 inline constexpr std::uint64_t UVMF_INVLPG_ALL = 2 | 4;
 
