@@ -57,6 +57,10 @@ need_file /usr/lib/grub/i386-pc grub-pc-bin
 need_file /usr/lib/grub/x86_64-efi grub-efi-amd64-bin
 need_file /usr/share/OVMF/OVMF_CODE_4M.fd ovmf
 need_file /usr/include/gtest/gtest.h libgtest-dev
+need_file /usr/include/benchmark/benchmark.h libbenchmark-dev
+need_file /usr/include/ck_spinlock.h libck-dev
+want_file /usr/bin/valgrind valgrind   # counts instructions
+want_file /usr/bin/xmllint libxml2-utils # reads JUnit against its schema
 # Opens the page of `spinkick-report html`: 100 MB to download, 310 MB installed, and only for what is run by hand.
 [[ "${selection[*]-}" != *evidence-6* ]] || command -v chromium >/dev/null ||
     want_file /usr/bin/chromium-headless-shell chromium-headless-shell
