@@ -31,8 +31,6 @@ foreach(test directed_yield_test counters_test)
 endforeach()
 
 # Beside ConcurrencyKit. Times are printed by running bench_locks; only instruction counts are a test.
-find_package(benchmark REQUIRED)
-find_path(CK_INCLUDE_DIR ck_spinlock.h REQUIRED)
 if(NOT SPINKICK_HOST_SANITIZER)
     add_executable(bench_locks bench_locks.cpp bench_ck_pairs.c)
     target_include_directories(bench_locks PRIVATE ${PROJECT_SOURCE_DIR})
