@@ -27,9 +27,10 @@ run_qemu() {
     setsid timeout -k 5 "$limit" "$@" </dev/null 2>"$dir/qemu.log" >"$scratch/serial" &
     qemu_pid=$!
     if [[ -n $view ]]; then
-        # Behind the look SIGALRM, by which timeout(1) takes its time to be over.
+        # Behind the look SIGALRM, by which timeout(1) takes its time to be over. The trap makes the shell outlive the tool, as
+        # a group is there until somebody has waited for its last process, and whoever inherits that one may take a second.
         # shellcheck disable=SC2016 # for the inner shell
-        setsid bash -c '"$@"; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
+        setsid bash -c 'trap exit TERM; "$@"; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
             --log "$dir/serial.log" --image "$image" --cpus "$view" &
         looker=$!
     fi
