@@ -128,6 +128,12 @@ void poller() noexcept {
             const auto cell = Cell::at(number);
             if ((cell.when == never) != waits)
                 continue;
+            // What nobody sends to is looked at in the same place, whichever word or page the port stands in: owner
+            // only.
+            if (cell.when == never && kLowest[cell.port] != 0) {
+                ++shared.tried;
+                continue;
+            }
             if (shared.ports[cell.port] == kNoPort) {
                 ++shared.tried; // there is none; said at the end
                 continue;
