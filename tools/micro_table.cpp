@@ -61,9 +61,9 @@ std::string change_text(const MicroCell& off, const MicroCell& on) {
 }
 
 /// Where the rows of a block were measured, and with how many pairs.
-using Key = std::tuple<Place, std::uint64_t>;
+using MicroKey = std::tuple<Place, std::uint64_t>;
 
-Key key_of(const WorkloadRecord& record) {
+MicroKey key_of(const WorkloadRecord& record) {
     Place place = record.place;
     place.cpus.reset();
     return {place, number_in(*record.record, "pairs").value_or(0)};

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/cascade_table.hpp"
 #include "tools/commands.hpp"
 #include "tools/event_table.hpp"
 #include "tools/inputs.hpp"
@@ -22,7 +23,7 @@
 namespace spinkick::report {
 namespace {
 
-constexpr std::string_view kTables = "events, io, jobs, micro, mixed, overcommit, waitearly";
+constexpr std::string_view kTables = "cascade, events, io, jobs, micro, mixed, overcommit, waitearly";
 
 void complain_of(const std::vector<std::string>& problems) {
     if (!problems.empty())
@@ -103,6 +104,9 @@ Command table_command(CLI::App& parent) {
     app->require_subcommand(0, 1);
     const std::vector<Command> tables{
         overcommit_command(*app),
+        workload_command<cascade_table>(
+            *app, "cascade",
+            "trace.contention of pv-queued: whether one early halt makes the next waiter halt early, and how far"),
         workload_command<event_table>(*app, "events",
                                       "bench.event_channels: from the send to the receiver by each way of telling, "
                                       "two-level and FIFO event channels"),

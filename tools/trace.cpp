@@ -12,58 +12,21 @@
 
 #include <fmt/format.h>
 
-#include "tools/text.hpp"
+#include "tools/trace_record.hpp"
 
 namespace spinkick::report {
 namespace {
-
-struct Event {
-    std::uint64_t ns = 0;
-    std::string kind;
-    std::uint64_t argument = 0;
-};
-
-/// What one `trace` record holds.
-struct Track {
-    std::uint64_t cpu = 0;
-    std::uint64_t lost = 0;    ///< events before the first one
-    std::vector<Event> events; ///< in the order of its CPU
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> steal;
-};
-
-/// All tracks of one lock in one run.
-struct Process {
-    std::string name;
-    std::vector<Track> tracks;
-};
-
-/// Throws Json's exceptions or InputError for a record of another shape.
-Track track_of(const Json& record) {
-    Track track;
-    track.cpu = record.at("cpu").get<std::uint64_t>();
-    track.lost = record.at("lost").get<std::uint64_t>();
-    const auto kinds = record.at("kinds").get<std::vector<std::string>>();
-    for (const auto& item : record.at("events")) {
-        const auto kind = item.at(1).get<std::size_t>();
-        if (kind >= kinds.size())
-            throw InputError(fmt::format("event kind {} of {}", kind, kinds.size()));
-        track.events.push_back({item.at(0).get<std::uint64_t>(), kinds[kind], item.at(2).get<std::uint64_t>()});
-    }
-    for (const auto& item : record.at("steal"))
-        track.steal.emplace_back(item.at(0).get<std::uint64_t>(), item.at(1).get<std::uint64_t>());
-    return track;
-}
 
 /// The format counts in microseconds, with fractions.
 double us(std::uint64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
 class Writer {
   public:
-    explicit Writer(const Process& process, int pid, int& next_flow, Json& out)
+    explicit Writer(const TracedRun& process, int pid, int& next_flow, Json& out)
         : process_(process), pid_(pid), next_flow_(next_flow), out_(out) {}
 
     void write() {
-        metadata("process_name", std::nullopt, process_.name);
+        metadata("process_name", std::nullopt, process_.name());
         for (const auto& track : process_.tracks) {
             metadata("thread_name", track.cpu, fmt::format("CPU {}", track.cpu));
             slices(track);
@@ -86,7 +49,7 @@ class Writer {
         out_.push_back(std::move(event));
     }
 
-    void slice(const Track& track, const std::string& name, std::uint64_t begin, std::uint64_t end, Json args) {
+    void slice(const TraceTrack& track, const std::string& name, std::uint64_t begin, std::uint64_t end, Json args) {
         out_.push_back({{"name", name},
                         {"cat", "lock"},
                         {"ph", "X"},
@@ -99,7 +62,7 @@ class Writer {
 
     /// spin: from a call, or from a wake-up, to the next sleep or to the lock. A slice whose begin or end the ring did
     /// not keep is not drawn: nobody knows how long it was.
-    void slices(const Track& track) {
+    void slices(const TraceTrack& track) {
         std::optional<std::uint64_t> spin, halt, hold, kick;
         Json queued = Json::object();
         for (const auto& event : track.events) {
@@ -216,7 +179,7 @@ class Writer {
         }
     }
 
-    const Process& process_;
+    const TracedRun& process_;
     int pid_;
     int& next_flow_;
     Json& out_;
@@ -225,39 +188,15 @@ class Writer {
 } // namespace
 
 Json trace_of(const Results& results) {
-    std::map<std::pair<RunId, std::string>, Process> processes;
-    std::size_t unreadable = 0;
-    bool any = false;
-    for (const auto& record : results.records) {
-        if (record.value("type", "") != "trace")
-            continue;
-        any = true;
-        try {
-            auto track = track_of(record);
-            const auto id = run_id_of(record);
-            const auto name =
-                fmt::format("{}/{}", record.at("lock").get<std::string>(), record.at("backend").get<std::string>());
-            const auto test = record.value("test", "");
-            auto& process = processes[{id, test + " " + name}];
-            const auto run = text_of(id);
-            process.name =
-                fmt::format("{}{}{} ({}, {})", name, run.empty() ? "" : ", ", run,
-                            record.value("platform", "unknown platform"), record.value("timing", "timing unknown"));
-            process.tracks.push_back(std::move(track));
-        } catch (const Json::exception&) {
-            ++unreadable;
-        } catch (const InputError&) {
-            ++unreadable;
-        }
-    }
-    if (!any)
+    const Traced traced = traced_runs(results);
+    if (traced.runs.empty() && traced.unreadable == 0)
         return nullptr;
     Json events = Json::array();
     int pid = 1, next_flow = 1;
-    for (const auto& [key, process] : processes)
-        Writer(process, pid++, next_flow, events).write();
+    for (const TracedRun& run : traced.runs)
+        Writer(run, pid++, next_flow, events).write();
     Json file = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
-    file["otherData"] = {{"generator", "spinkick-report"}, {"unreadable_records", unreadable}};
+    file["otherData"] = {{"generator", "spinkick-report"}, {"unreadable_records", traced.unreadable}};
     return file;
 }
 

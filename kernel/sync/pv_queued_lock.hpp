@@ -219,14 +219,15 @@ class PvQueuedLock {
     /// Waits to become queue head.
     void wait_node(Node& node, const Node& before) noexcept {
         for (;;) {
-            bool early = false;
+            LockEvent why = LockEvent::pv_wait_node;
             const WaitEarly policy = tuning.wait_early.load(std::memory_order_relaxed);
             for (std::uint64_t left = spins(); left != 0; --left) {
                 if (node.locked.load(std::memory_order_acquire) != 0)
                     return;
-                if ((left & kPredecessorCheckMask) == 0 && does_not_run(before, policy)) {
-                    early = true;
-                    break;
+                if ((left & kPredecessorCheckMask) == 0) {
+                    why = reason_to_wait(before, policy);
+                    if (why != LockEvent::pv_wait_node)
+                        break;
                 }
                 spin_once<B>();
             }
@@ -234,12 +235,11 @@ class PvQueuedLock {
             node.state.exchange(kHalted, std::memory_order_seq_cst);
             if (node.locked.load(std::memory_order_seq_cst) == 0) {
                 B::count(LockEvent::pv_wait_node, 1);
-                if (early)
+                if (why != LockEvent::pv_wait_node)
                     B::count(LockEvent::pv_wait_early, 1);
                 // acquire: whoever changed the state has made this node head before.
                 TimedKicks<B>::wait_unless(
-                    early ? LockEvent::pv_wait_early : LockEvent::pv_wait_node,
-                    [&node]() noexcept { return node.state.load(std::memory_order_acquire) != kHalted; });
+                    why, [&node]() noexcept { return node.state.load(std::memory_order_acquire) != kHalted; });
             }
             // If the state is `hashed` by now, wait_head() must know. seq_cst: decides against kick_node()'s cmpxchg.
             std::uint8_t halted = kHalted;
@@ -249,16 +249,18 @@ class PvQueuedLock {
         }
     }
 
-    /// A hint: the predecessor may have moved on, and its node may wait in another queue.
-    [[nodiscard]] static bool does_not_run(const Node& before, WaitEarly policy) noexcept {
+    /// Why a waiter need not spin: pv_wait_early, its predecessor sleeps; pv_vcpu_is_preempted, the hypervisor says
+    /// that it does not run; pv_wait_node, for no reason. A hint: the predecessor may have moved on, and its node may
+    /// wait in another queue.
+    [[nodiscard]] static LockEvent reason_to_wait(const Node& before, WaitEarly policy) noexcept {
         if (policy == WaitEarly::off)
-            return false;
+            return LockEvent::pv_wait_node;
         if (before.state.load(std::memory_order_relaxed) != kRunning)
-            return true;
+            return LockEvent::pv_wait_early;
         if (policy != WaitEarly::preempted || !B::is_preempted(nodes_.cpu_of(before)))
-            return false;
+            return LockEvent::pv_wait_node;
         B::count(LockEvent::pv_vcpu_is_preempted, 1);
-        return true;
+        return LockEvent::pv_vcpu_is_preempted;
     }
 
     /// Called by the new holder for the new queue head: if that sleeps, puts it into the hash and marks the word, so

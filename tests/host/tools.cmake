@@ -9,10 +9,10 @@ if(SPINKICK_PRESET STREQUAL "clang")
     return()
 endif()
 
-find_package(GTest REQUIRED)
 include(GoogleTest)
 
 add_executable(test_report
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_cascade.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_compare.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_events.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_files.cpp

@@ -86,6 +86,8 @@ bool run_lock(test::TestContext& context, std::uint32_t count) {
     return lock_tests::contend<L>(context, count, 0, work<L>, nullptr, kDuration);
 }
 
+constexpr std::array<std::string_view, 3> kPolicyNames{"off", "state", "preempted"}; ///< of sync::WaitEarly
+
 constinit std::array<char, 16384> json_storage{}; // a ring of 256 events
 
 /// This CPU's counter on the boot CPU's scale.
@@ -111,6 +113,12 @@ void emit(const Row& row, std::uint32_t worker, const Span& span) noexcept {
     const auto log = machine::flight_log(cpu);
     const auto events = log.written - steal.events_before;
     const auto shown = std::min({events, span.most, stress::FlightRing::kRecords});
+    if (row.lock == "pv-queued") { // the arguments of `halts` that say why a waiter did not spin on
+        json.text("wait_early",
+                  kPolicyNames[static_cast<std::size_t>(sync::tuning.wait_early.load(std::memory_order_relaxed))]);
+        json.number("early_by_state", static_cast<std::uint32_t>(sync::LockEvent::pv_wait_early));
+        json.number("early_by_flag", static_cast<std::uint32_t>(sync::LockEvent::pv_vcpu_is_preempted));
+    }
     json.number("lost", events - shown).begin_list("kinds");
     for (const auto name : sync::kFlightEventNames)
         json.text(name);
