@@ -28,9 +28,9 @@ run_qemu() {
     qemu_pid=$!
     if [[ -n $view ]]; then
         # Behind the look SIGALRM, by which timeout(1) takes its time to be over. The trap makes the shell outlive the tool, as
-        # a group is there until somebody has waited for its last process, and whoever inherits that one may take a second.
+        # a group is there until somebody has waited for its last process, and whoever inherits that one may take a second. Of its own, the shell has nothing to say.
         # shellcheck disable=SC2016 # for the inner shell
-        setsid bash -c 'trap exit TERM; "$@"; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
+        setsid bash -c 'exec 3>&2 2>/dev/null; trap exit TERM; "$@" 2>&3 3>&-; kill -ALRM "$0"' "$qemu_pid" "$report" post-mortem --after "$seconds" --qmp "$scratch/qmp" \
             --log "$dir/serial.log" --image "$image" --cpus "$view" &
         looker=$!
     fi
