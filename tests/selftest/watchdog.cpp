@@ -88,7 +88,8 @@ void spin_beside_one_that_gets_on(std::uint32_t worker, void*) {
     while (worker == 0 || !workers::over()) {
         if (worker == 0) {
             machine::relax();
-        } else { // not at the cost of the other one: on one CPU, or beside it on the host's, that would be the host's fault
+        } else { // not at the cost of the other one: on one CPU, or beside it on the host's, that would be the host's
+                 // fault
             workers::progress();
             machine::yield();
         }
