@@ -162,12 +162,16 @@ void list_cpus() noexcept {
 }
 
 void measure_skew() noexcept {
+    // A quiet host is done in microseconds. On a busy one each exchange waits for two of its threads, and what many of
+    // them would add to the accuracy is not worth ten seconds of each boot.
+    constexpr Nanoseconds kForAll = milliseconds(3000), kForOne = milliseconds(20);
+    const Nanoseconds budget{std::max(kForOne.value, kForAll.value / machine::cpu_count())};
     for (std::uint32_t n = 1; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
         tsc::skew_prepare();
         if (!machine::start_work(cpu, {[](void*) { tsc::skew_follow(x86::this_cpu()); }, nullptr, nullptr}))
             continue;
-        tsc::skew_lead(cpu);
+        tsc::skew_lead(cpu, budget);
         const clock::Deadline deadline(seconds(3));
         while (!machine::is_idle(cpu) && !deadline.passed())
             machine::relax();

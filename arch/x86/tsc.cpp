@@ -168,8 +168,9 @@ Skew skew_of(CpuId cpu) noexcept { return skews[index(cpu)]; }
 
 void skew_prepare() noexcept { turn.store(0, std::memory_order_seq_cst); } // both sides wait for turn 1
 
-void skew_lead(CpuId cpu) noexcept {
+void skew_lead(CpuId cpu, Nanoseconds budget) noexcept {
     Skew best{0, ~0ull, false};
+    const clock::Deadline enough(budget);
     for (unsigned round = 0; round < kSkewRounds; ++round) {
         const auto before = time_stamp_ordered();
         turn.store(2 * round + 1, std::memory_order_release); // the follower acquires it
@@ -188,6 +189,8 @@ void skew_lead(CpuId cpu) noexcept {
             best = {static_cast<std::int64_t>(answer.load(std::memory_order_relaxed) - (before.value + half)), half,
                     true};
         if (round >= 8 && clock::to_nanoseconds({best.error_ticks}).value < kSkewGoodEnoughNs)
+            break;
+        if (enough.passed())
             break;
     }
     turn.store(kSkewOver, std::memory_order_release);

@@ -33,10 +33,10 @@ struct Skew {
 };
 [[nodiscard]] Skew skew_of(CpuId cpu) noexcept;
 
-/// Both sides of the measurement; the boot CPU calls lead() while `cpu` runs follow(). Bounded.
-/// To be called before the follower is started.
+/// Both sides of the measurement; the boot CPU calls lead() while `cpu` runs follow(). Bounded: by `budget` (ns), of
+/// which the best exchange so far is taken, and there is always one. To be called before the follower is started.
 void skew_prepare() noexcept;
-void skew_lead(CpuId cpu) noexcept;
+void skew_lead(CpuId cpu, Nanoseconds budget) noexcept;
 void skew_follow(CpuId cpu) noexcept;
 
 } // namespace spinkick::x86::tsc
