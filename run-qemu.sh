@@ -70,6 +70,8 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
   --uefi               the same on UEFI (OVMF) instead of a BIOS
   --steal-limit P      boot again, at most three times in all, while the vCPUs of a benchmark wanted to run and did not
                        for more than P percent of their time; DIR/noisy-N keeps what came before
+  --interactive        a prompt instead of a suite: `help` there lists the commands; a script on standard input is obeyed
+                       line by line (`run TEST &` does not wait for its end). Not on xen-domu-*. Default --timeout: 3600
   --require pv         an error if no paravirtual back end works
   --bisect             exit code 125 instead of 2 and 77, for git bisect run
   --list               each test with its claim
@@ -84,7 +86,7 @@ TEXT
 
 platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' host_counters=0 require='' xen_args='' steal_limit=''
 preset=release vms=1 repeat=1
-iso=0 uefi=0 bisect=0 list=0 dry_run=0 install=0 verbose=0
+iso=0 uefi=0 bisect=0 list=0 dry_run=0 install=0 verbose=0 interactive=0
 extra=() also=() xl_lines=()
 
 # number OPTION VALUE LOWEST HIGHEST
@@ -128,6 +130,7 @@ parse_options() {
         --uefi) iso=1 uefi=1 ;;
         --bisect) ;; # main has seen it
         --list) list=1 ;;
+        --interactive) interactive=1 ;;
         --dry-run) dry_run=1 ;;
         --install) install=1 ;;
         -v) verbose=1 ;;
@@ -185,6 +188,10 @@ check_platform_options() {
     [[ $platform == nested-kvm || -z $host_kvm ]] || die "--host-kvm $host_kvm: only nested-kvm has a KVM to change"
     [[ $platform =~ ^(tcg|kvm)$ ]] || ((!iso)) || die "--iso: $platform cannot boot a CD, tcg and kvm can"
     [[ $machine != microvm* ]] || ((!iso)) || die "--iso: microvm has no CD drive"
+    if ((interactive)); then
+        [[ $platform != xen-domu-* ]] || die "--interactive: not on $platform, whose console is xl's; xen-pvh and xen-pv are the same kernel"
+        ((vms == 1 && repeat == 1 && !list && !verbose)) || die "--interactive: not with --vms, --repeat, --list or -v: there is one keyboard"
+    fi
     if [[ $platform == xen-* ]]; then
         [[ $smp != *,* ]] || die "--smp $smp: Xen gives its guests a number of vCPUs, no topology"
         [[ -z $machine || $machine == q35 ]] || die "--machine $machine: $platform runs on q35"
@@ -215,6 +222,14 @@ load_platform() {
     source "$platforms/$file.sh"
     platform_defaults
     smp=${smp:-$default_smp} mem=${mem:-$default_mem} cpu=${cpu:-$default_cpu} machine=${machine:-$default_machine}
+    if ((interactive)); then
+        timeout_s=${timeout_s:-3600}
+        platform_words+=(monitor)
+        exec {keyboard}<&0
+        history_file=${XDG_STATE_HOME:-${HOME:-/tmp}/.local/state}/spinkick/history
+        mkdir -p "${history_file%/*}" || history_file=''
+        use_serial_socket
+    fi
     timeout_s=${timeout_s:-$((default_timeout + $(soak_seconds)))}
     pinning=()
     if [[ $platform =~ ^(tcg|kvm)$ ]]; then

@@ -25,7 +25,8 @@ constinit std::atomic<bool> broken{false};
 constinit std::atomic<std::uint32_t> locked{0};
 
 constexpr Device kUart{[](std::string_view bytes) noexcept { uart.write(bytes); }, "uart 0x3f8",
-                       []() noexcept { uart.drain(); }, []() noexcept { return uart.lost(); }};
+                       []() noexcept { uart.drain(); }, []() noexcept { return uart.lost(); },
+                       []() noexcept { return uart.read(); }};
 constexpr Device kDebugConsole{[](std::string_view bytes) noexcept { debug_port_write(bytes); }, "port 0xe9"};
 
 /// True if this CPU has the lock now. Gives up after a time that no live writer needs.
@@ -88,6 +89,13 @@ void console_write_line(std::string_view line) noexcept {
     if (!nested)
         block.console_held = false;
     x86::restore_interrupts(state);
+}
+
+std::optional<char> console_read() noexcept {
+    // Without the console's lock: reading and writing touch different registers, and nobody else reads.
+    const auto& device = drivers::console::current;
+    const int byte = device.read == nullptr ? -1 : device.read();
+    return byte < 0 ? std::nullopt : std::optional{static_cast<char>(byte)};
 }
 
 } // namespace spinkick

@@ -14,6 +14,7 @@ struct Device {
     const char* name = "none";
     void (*drain)() noexcept = nullptr;         ///< nullptr: what is written has left
     std::uint64_t (*lost)() noexcept = nullptr; ///< bytes not taken; nullptr: it takes all
+    int (*read)() noexcept = nullptr; ///< the next byte that came in, -1 for none; nullptr: there is no way in
 };
 
 /// Probes COM1, then port 0xe9 if COM1 is not there. True if anything answers.

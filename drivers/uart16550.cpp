@@ -17,6 +17,8 @@ enum Offset : std::uint16_t {
     kLineStatus = 5,
     kScratch = 7
 };
+constexpr std::uint8_t kStatusDataReady = 0x01;
+constexpr std::uint8_t kStatusAbsent = 0xff;        // no device: every bit reads as one
 constexpr std::uint8_t kStatusTransmitEmpty = 0x20; // the FIFO takes 16 bytes
 constexpr std::uint8_t kStatusIdle = 0x40;          // and the shift register is empty too
 constexpr std::size_t kFifoBytes = 16;
@@ -66,6 +68,13 @@ void Uart16550::write(std::string_view bytes) noexcept {
         x86::outsb(port(base_, kData), bytes.data() + done, count);
         done += count;
     }
+}
+
+int Uart16550::read() noexcept {
+    const auto status = x86::inb(port(base_, kLineStatus));
+    if (status == kStatusAbsent || (status & kStatusDataReady) == 0)
+        return -1;
+    return x86::inb(port(base_, kData));
 }
 
 void Uart16550::drain() noexcept { (void)wait_for(kStatusIdle); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// A 16550 UART as output (National Semiconductor PC16550D). It may be absent, or present and never drained: it is
+// A 16550 UART, polled (National Semiconductor PC16550D). It may be absent, or present and never drained: it is
 // probed by its scratch register and every poll of its status is bounded.
 #pragma once
 
@@ -20,6 +20,8 @@ class Uart16550 {
     void write(std::string_view bytes) noexcept;
     /// Waits, bounded, until the last bit has left: before the machine is switched off.
     void drain() noexcept;
+    /// The next byte that came in; -1 for none. What the 16 bytes of the FIFO do not hold is lost in the line.
+    [[nodiscard]] int read() noexcept;
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
   private:

@@ -12,4 +12,12 @@ bool write(std::string_view text) noexcept {
         .ok();
 }
 
+int read() noexcept {
+    namespace abi = paravirt::xen_abi;
+    char byte = 0;
+    const auto result = paravirt::xen_hypercall(abi::Hypercall::console_io, abi::CONSOLEIO_read, sizeof(byte),
+                                                reinterpret_cast<std::uint64_t>(&byte));
+    return result.ok() && result.value == 1 ? static_cast<unsigned char>(byte) : -1;
+}
+
 } // namespace spinkick::drivers::xen_console

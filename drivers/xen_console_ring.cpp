@@ -92,6 +92,21 @@ void XenConsoleRing::write(std::string_view bytes) noexcept {
         machine_.notify();
 }
 
+int XenConsoleRing::read() noexcept {
+    if (page_ == nullptr || broken_)
+        return -1;
+    constexpr std::uint32_t kInBytes = sizeof(xencons_interface::in);
+    std::atomic_ref consumer(page_->in_cons);
+    const auto at = consumer.load(std::memory_order_relaxed); // only this side writes it
+    // acquire: the bytes came before the index
+    const auto waiting = std::atomic_ref(page_->in_prod).load(std::memory_order_acquire) - at;
+    if (waiting == 0 || waiting > kInBytes) // more than there is room for: nothing of that can be believed
+        return -1;
+    const auto byte = static_cast<unsigned char>(page_->in[at & (kInBytes - 1)]);
+    consumer.store(at + 1, std::memory_order_release); // its place is free when this is seen
+    return byte;
+}
+
 void XenConsoleRing::drain() noexcept {
     if (page_ == nullptr || broken_)
         return;

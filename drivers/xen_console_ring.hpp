@@ -50,6 +50,8 @@ class XenConsoleRing {
     /// Writes all bytes, and wakes the reader at the end of a line. What does not fit in time is dropped and counted;
     /// a line says so once the reader reads again.
     void write(std::string_view bytes) noexcept;
+    /// The next byte that the other end has sent; -1 for none.
+    [[nodiscard]] int read() noexcept;
     /// Waits, bounded, until the reader has everything.
     void drain() noexcept;
 

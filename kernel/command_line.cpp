@@ -235,6 +235,11 @@ constexpr std::array kKeys{
             out.list = true;
             return true;
         }},
+    Key{"monitor"sv, false,
+        [](const Word&, CommandLine& out, ErrorText&) noexcept {
+            out.monitor = true;
+            return true;
+        }},
     Key{"seed"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_number(w, out.seed, 0, kAny, e); }},
     Key{"duration_ms"sv, true,
@@ -454,6 +459,18 @@ bool parse_command_line(std::string_view line, CommandLine& out, ErrorText& erro
     }
     return for_each_word(out.view(),
                          [&](const Word& word, bool first) { return apply(word, first, marks, out, error); });
+}
+
+void apply_tuning(const CommandLine& line) noexcept {
+    // relaxed: each stands for itself, and a waiter that sees an old one a moment longer is as before
+    sync::tuning.spin_threshold.store(line.spin_threshold, std::memory_order_relaxed);
+    sync::tuning.qspin_threshold.store(line.qspin_threshold, std::memory_order_relaxed);
+    sync::tuning.byte_timeout.store(line.byte_timeout, std::memory_order_relaxed);
+    sync::tuning.relax_hint.store(line.relax, std::memory_order_relaxed);
+    sync::tuning.directed_yield.store(line.directed_yield, std::memory_order_relaxed);
+    sync::tuning.wait_early.store(line.wait_early, std::memory_order_relaxed);
+    sync::tuning.stealing.store(line.stealing, std::memory_order_relaxed);
+    sync::tuning.kick_holder.store(line.kick_holder, std::memory_order_relaxed);
 }
 
 namespace {

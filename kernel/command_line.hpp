@@ -60,6 +60,7 @@ struct CommandLine {
     GlobList skip;
     GlobList locks;           ///< empty: all
     bool list = false;        ///< list the tests, run none
+    bool monitor = false;     ///< run what is asked for over the console, until `quit`
     std::uint64_t seed = 1;   ///< fixed, so that two runs make the same choices
     std::uint32_t repeat = 0; ///< 0: not given; tests once, benches their own number of repetitions
     std::uint32_t duration_ms = 100;
@@ -102,6 +103,9 @@ struct CommandLine {
 
 /// Reads `line` into `out`, which is fresh. False: `error` says what is wrong with which word, and what to do.
 [[nodiscard]] bool parse_command_line(std::string_view line, CommandLine& out, ErrorText& error) noexcept;
+
+/// Gives the locks the switches of `line`. They may be in use.
+void apply_tuning(const CommandLine& line) noexcept;
 
 [[nodiscard]] std::string_view name(KickChoice choice) noexcept;
 [[nodiscard]] std::string_view name(ParavirtChoice choice) noexcept;

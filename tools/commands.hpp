@@ -17,6 +17,7 @@ struct Command {
 [[nodiscard]] Command compare_command(CLI::App& parent);
 [[nodiscard]] Command html_command(CLI::App& parent);
 [[nodiscard]] Command junit_command(CLI::App& parent);
+[[nodiscard]] Command monitor_command(CLI::App& parent);
 [[nodiscard]] Command steal_command(CLI::App& parent);
 [[nodiscard]] Command table_command(CLI::App& parent);
 [[nodiscard]] Command trace_command(CLI::App& parent);

@@ -146,7 +146,7 @@ int run(int argc, char** argv) {
     auto* qmp_command = app.add_subcommand("qmp", "Send commands without arguments to a QEMU, and print its answers");
     qmp_command->add_option("--socket", qmp_socket, "QEMU's QMP socket")->required();
     qmp_command->add_option("command", qmp_commands, "stop, cont, query-status ...")->required();
-    const std::array commands{compare_command(app), html_command(app),  junit_command(app),
+    const std::array commands{compare_command(app), html_command(app),  junit_command(app), monitor_command(app),
                               steal_command(app),   table_command(app), trace_command(app)};
 
     try {

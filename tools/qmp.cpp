@@ -11,13 +11,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "tools/record.hpp"
 #include "tools/text.hpp"
+#include "tools/unix_socket.hpp"
 
 namespace spinkick::report {
 namespace {
@@ -36,24 +36,10 @@ int milliseconds_until(QmpClient::TimePoint deadline) {
 } // namespace
 
 QmpClient::QmpClient(const std::filesystem::path& socket, TimePoint deadline)
-    : socket_(std::filesystem::absolute(socket)), deadline_(deadline) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string& name = socket.native();
-    if (name.size() >= sizeof address.sun_path)
-        throw InputError(fmt::format("{}: a socket's name has at most {} bytes", name, sizeof address.sun_path - 1));
-    std::copy(name.begin(), name.end(), address.sun_path);
-    fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    // A Unix socket connects at once or not at all; EAGAIN: somebody else is being served, and more are waiting.
-    if (fd_ < 0 || ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-        const int error = errno;
-        if (fd_ >= 0)
-            ::close(fd_);
-        throw InputError(fmt::format("{}: no QEMU answers there: {}", name, std::strerror(error)));
-    }
+    : socket_(std::filesystem::absolute(socket)), fd_(connect_to(socket)), deadline_(deadline) {
     try {
         if (!receive("the greeting").contains("QMP"))
-            throw InputError(fmt::format("{}: whoever is there does not speak QMP", name));
+            throw InputError(fmt::format("{}: whoever is there does not speak QMP", socket.native()));
         static_cast<void>(execute("qmp_capabilities"));
     } catch (...) {
         ::close(fd_);

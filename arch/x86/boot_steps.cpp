@@ -45,6 +45,7 @@
 #include "kernel/options.hpp"
 #include "kernel/stress/workers.hpp"
 #include "kernel/sync/tuning.hpp"
+#include "kernel/test/monitor.hpp"
 #include "kernel/test/registry.hpp"
 #include "kernel/test/report.hpp"
 #include "kernel/test/runner.hpp"
@@ -63,6 +64,8 @@ constinit std::uint32_t boot_protocol = 0;
 constinit std::uint64_t boot_information = 0;
 constinit boot::BootInfo info{};
 constinit CommandLine parsed_line{};
+constinit Tsc first_line{};                          ///< when it was out, before anybody knew the time
+constinit const CommandLine* current_line = nullptr; ///< what the monitor has made of it
 constinit acpi::Tables tables{};
 constinit std::array<ApicId, kMaxCpus> cpu_ids{};
 constinit std::uint32_t cpu_count = 0;
@@ -83,7 +86,9 @@ std::uint64_t top(EarlyStack& stack) noexcept {
 bool on_xen() noexcept { return paravirt::hypervisors().find(paravirt::HypervisorKind::xen) != nullptr; }
 
 constexpr drivers::console::Device kXenConsole{
-    [](std::string_view bytes) noexcept { (void)drivers::xen_console::write(bytes); }, "Xen console_io"};
+    .write = [](std::string_view bytes) noexcept { (void)drivers::xen_console::write(bytes); },
+    .name = "Xen console_io",
+    .read = drivers::xen_console::read};
 
 /// Loader data, by the boot tables: the low 4 GiB.
 std::optional<std::span<const std::byte>> map_for_parser(void*, std::uint64_t address, std::size_t size) noexcept {
@@ -205,6 +210,7 @@ bool start_console() noexcept {
         lack = choose_xen_console();
     }
     log("spinkick: boot: %s", protocol_name());
+    first_line = rdtsc();
     if (!lack.empty())
         log("xen: no console ring: %s; lines go to: %s", lack.c_str(), drivers::console::name());
     return true;
@@ -237,14 +243,7 @@ bool read_command_line() noexcept {
     }
     for (const auto word : parsed_line.ignored.items())
         log("# ignored word of the loader: %.*s", static_cast<int>(word.size()), word.data());
-    sync::tuning.spin_threshold.store(parsed_line.spin_threshold, std::memory_order_relaxed); // no lock is in use yet
-    sync::tuning.qspin_threshold.store(parsed_line.qspin_threshold, std::memory_order_relaxed);
-    sync::tuning.byte_timeout.store(parsed_line.byte_timeout, std::memory_order_relaxed);
-    sync::tuning.relax_hint.store(parsed_line.relax, std::memory_order_relaxed);
-    sync::tuning.directed_yield.store(parsed_line.directed_yield, std::memory_order_relaxed);
-    sync::tuning.wait_early.store(parsed_line.wait_early, std::memory_order_relaxed);
-    sync::tuning.stealing.store(parsed_line.stealing, std::memory_order_relaxed);
-    sync::tuning.kick_holder.store(parsed_line.kick_holder, std::memory_order_relaxed);
+    apply_tuning(parsed_line);
     workers::set_watchdog(milliseconds(parsed_line.watchdog_ms));
     return true;
 }
@@ -281,6 +280,9 @@ bool start_clock() noexcept {
         log("clock: nothing tells the TSC frequency (no paravirtual clock, CPUID leaf, PM timer or PIT): times are by "
             "an assumed 1 GHz");
     choose_time_stamp();
+    const auto since_first_line = clock::to_nanoseconds(rdtsc() - first_line);
+    log("# entry to first line: %llu us",
+        static_cast<unsigned long long>((clock::now() - since_first_line).value / 1000));
     return true;
 }
 
@@ -348,7 +350,8 @@ bool prove_back_ends() noexcept {
 }
 
 bool run_tests() noexcept {
-    verdict = test::run(test::Registry::linked(), parsed_line);
+    const auto run = parsed_line.monitor ? test::run_monitor : test::run;
+    verdict = run(test::Registry::linked(), parsed_line);
     has_verdict = true;
     return true;
 }
@@ -391,7 +394,10 @@ const char* protocol_name() noexcept {
 
 } // namespace steps
 
-const CommandLine& options::command_line() noexcept { return steps::parsed_line; }
+const CommandLine& options::command_line() noexcept {
+    return steps::current_line != nullptr ? *steps::current_line : steps::parsed_line;
+}
+void options::use(const CommandLine& line) noexcept { steps::current_line = &line; }
 void x86::machine_steps::init_this_cpu() noexcept {
     cpu_features::note_this_cpu(this_cpu());
     paravirt::init_this_cpu();

@@ -36,9 +36,9 @@ std::uint64_t ticks() noexcept { return rdtsc().value; }
 
 constinit drivers::XenConsoleRing ring{{notify, rest, ticks}};
 
-constexpr drivers::console::Device kDevice{[](std::string_view bytes) noexcept { ring.write(bytes); },
-                                           "Xen console ring", []() noexcept { ring.drain(); },
-                                           []() noexcept { return ring.lost(); }};
+constexpr drivers::console::Device kDevice{
+    [](std::string_view bytes) noexcept { ring.write(bytes); }, "Xen console ring", []() noexcept { ring.drain(); },
+    []() noexcept { return ring.lost(); }, []() noexcept { return ring.read(); }};
 
 xencons_interface* map_frame() noexcept {
     return static_cast<xencons_interface*>(paging::map_physical(frame * paging::kPageBytes, sizeof(xencons_interface)));

@@ -135,7 +135,7 @@ StallVerdict ask_stalled(std::span<StalledCpu> workers) noexcept {
 
 StallVerdict dump_stall(const char* why, CpuId worst, std::span<StalledCpu> workers) noexcept {
     const auto test = test::running_test_name();
-    log("# stall: %s: CPU %u, test %.*s", why, raw(worst), static_cast<int>(test.size()), test.data());
+    log("# %s: CPU %u, test %.*s", why, raw(worst), static_cast<int>(test.size()), test.data());
     log_locks(workers);
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);

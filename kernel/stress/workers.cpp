@@ -47,6 +47,8 @@ constinit bool struck = false; ///< the watchdog has found a stall in this job
 constinit CpuId first_stalled{};
 
 constinit std::uint32_t job_number = 0;
+using Hook = void (*)() noexcept;
+constinit Hook look_hook = nullptr;
 
 void enter(void* argument) {
     const auto& slot = *static_cast<Slot*>(argument);
@@ -170,11 +172,13 @@ std::span<StalledCpu> collect_facts(Nanoseconds now) noexcept {
 /// From the boot CPU's timer interrupt: finds workers that do not get on, dumps once, then throws them out.
 void watch() noexcept {
     const auto now = clock::now();
+    if (look_hook != nullptr)
+        look_hook();
     forgive_a_gap(now);
     if (now >= body_end)
         is_over.store(true, std::memory_order_relaxed); // a flag on its own
     bool stalled = now >= job_end;
-    const char* why = stalled ? "deadline of the job passed" : "no progress within the watchdog interval";
+    const char* why = stalled ? "stall: deadline of the job passed" : "stall: no progress within the watchdog interval";
     CpuId worst = machine::this_cpu();
     for (std::uint32_t n = 0; n < machine::cpu_count(); ++n) {
         const auto cpu = machine::online_cpu(n);
@@ -285,6 +289,13 @@ Outcome run(const Job& job) noexcept {
     outcome.verdict = verdict;
     outcome.first_stalled = first_stalled;
     return outcome;
+}
+
+void set_look_hook(void (*hook)() noexcept) noexcept { look_hook = hook; }
+
+void dump() noexcept {
+    // No verdict: `none` is what somebody who asks expects of a machine that gets on.
+    (void)dump_stall("dump, asked for", machine::this_cpu(), collect_facts(clock::now()));
 }
 
 bool over() noexcept { return is_over.load(std::memory_order_relaxed); }

@@ -46,6 +46,11 @@ struct Outcome {
 /// Runs the job and returns when no worker runs any more. Boot CPU only, task context.
 [[nodiscard]] Outcome run(const Job& job) noexcept;
 
+/// Called at each look of the watchdog while a job runs, from its interrupt on the boot CPU; nullptr: nothing is.
+void set_look_hook(void (*hook)() noexcept) noexcept;
+/// What the dump of a stall says, of a job that gets on, or of CPUs without one. Boot CPU only.
+void dump() noexcept;
+
 /// How many workers a job may have.
 [[nodiscard]] std::uint32_t available(std::uint32_t first = 0) noexcept;
 /// The CPU on which a worker of the running job is.

@@ -88,11 +88,12 @@ std::string_view name(Status status) noexcept {
     return "error"sv;
 }
 
-void report_start(std::uint32_t plan) noexcept {
+void report_header() noexcept {
     log("KTAP version 1");
     emit_context_record();
-    log("1..%u", plan);
 }
+
+void report_plan(std::uint32_t plan) noexcept { log("1..%u", plan); }
 
 void report_begin(std::uint32_t number, std::string_view name) noexcept {
     log("# begin %u %.*s", number, width(name), name.data());

@@ -25,8 +25,10 @@ struct Counts {
 [[nodiscard]] std::string_view name(Verdict verdict) noexcept;
 [[nodiscard]] std::string_view name(Status status) noexcept;
 
-/// `KTAP version 1`, the context record and the plan.
-void report_start(std::uint32_t plan) noexcept;
+/// `KTAP version 1` and the context record.
+void report_header() noexcept;
+/// Before the first test or, where nobody knows it by then, behind the last one.
+void report_plan(std::uint32_t plan) noexcept;
 void report_begin(std::uint32_t number, std::string_view name) noexcept;
 /// The record of type `test`; `ns` is the time that the body took.
 void report_duration(std::string_view name, Status status, Nanoseconds elapsed) noexcept;

@@ -120,7 +120,8 @@ void run_one(std::uint32_t number, const Test& test, const CommandLine& line, Co
 /// A list is a run of one test, whose claim is that the list is whole: so its verdict follows the same rules.
 Verdict list(std::span<const Test* const> tests) noexcept {
     constexpr std::string_view kName = "runner.list"sv;
-    report_start(1);
+    report_header();
+    report_plan(1);
     report_begin(1, kName);
     for (const Test* test : tests) {
         const TestName name(*test);
@@ -136,11 +137,10 @@ Verdict list(std::span<const Test* const> tests) noexcept {
 
 } // namespace
 
-Verdict run(const Registry& registry, const CommandLine& line) noexcept {
-    ErrorText error;
-    if (!registry.check(error) || !check_patterns(registry, line, error))
-        return report_bad_input(error.view());
+namespace {
 
+/// Sets `selected`.
+std::span<const Test* const> select(const Registry& registry, const CommandLine& line) noexcept {
     std::uint32_t count = 0;
     (void)registry.for_each([&](const Test& test) {
         // A list without tests= shows what can be asked for, so also what runs on request only.
@@ -149,20 +149,38 @@ Verdict run(const Registry& registry, const CommandLine& line) noexcept {
             selected[count++] = &test;
         return true;
     });
-    const std::span<const Test* const> tests{selected, count};
+    return {selected, count};
+}
+
+} // namespace
+
+Verdict run(const Registry& registry, const CommandLine& line) noexcept {
+    ErrorText error;
+    if (!registry.check(error) || !check_patterns(registry, line, error))
+        return report_bad_input(error.view());
+    const auto tests = select(registry, line);
     if (line.list)
         return list(tests);
 
     Counts counts;
-    counts.plan = count;
-    report_start(counts.plan);
-    for (std::uint32_t i = 0; i < count; ++i)
+    counts.plan = static_cast<std::uint32_t>(tests.size());
+    report_header();
+    report_plan(counts.plan);
+    for (std::uint32_t i = 0; i < counts.plan; ++i)
         run_one(i + 1, *tests[i], line, counts);
     report_machine_faults();
     emit_hypercall_record();
     // From the kernel's entry: what a run costs apart from its tests shows in one that has none.
     log("# entry to verdict: %llu us", static_cast<unsigned long long>(clock::now().value / 1'000));
     return report_verdict(counts);
+}
+
+bool run_more(const Registry& registry, const CommandLine& line, Counts& counts, ErrorText& error) noexcept {
+    if (!check_patterns(registry, line, error))
+        return false;
+    for (const auto* test : select(registry, line))
+        run_one(++counts.plan, *test, line, counts);
+    return true;
 }
 
 std::string_view running_test_name() noexcept {

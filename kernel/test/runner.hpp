@@ -14,6 +14,10 @@ namespace spinkick::test {
 
 /// On the boot CPU, once. Bad input (a name that stands twice, a pattern that matches nothing) is a verdict too.
 [[nodiscard]] Verdict run(const Registry& registry, const CommandLine& line) noexcept;
+/// Runs what `line` asks for, numbered on from counts.plan, which grows by as many. False: nothing ran, and `error`
+/// says why.
+[[nodiscard]] bool run_more(const Registry& registry, const CommandLine& line, Counts& counts,
+                            ErrorText& error) noexcept;
 
 /// The test that runs, for a panic and for the watchdog; from any CPU and context. Empty and nullptr between tests. The
 /// memory behind both lives on, so a reader that is late sees the next test, never something else.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/host/fake_machine.hpp"
 
+#include <cstdlib>
+
 #include "kernel/clock.hpp"
 #include "kernel/console.hpp"
 #include "kernel/machine.hpp"
+#include "kernel/options.hpp"
+#include "kernel/stress/workers.hpp"
 #include "kernel/test/environment.hpp"
 
 namespace spinkick {
@@ -13,6 +17,32 @@ test::FakeMachine test::fake_machine;
 Nanoseconds clock::now() noexcept { return {test::fake_machine.now_ns += 1000}; }
 
 std::uint32_t machine::cpu_count() noexcept { return test::fake_machine.cpus; }
+
+CpuId machine::online_cpu(std::uint32_t n) noexcept { return CpuId{n}; }
+std::uint64_t machine::lock_event(CpuId, sync::LockEvent) noexcept { return test::fake_machine.lock_events; }
+void machine::set_tick(void (*)() noexcept, Nanoseconds) noexcept {}
+void machine::idle_unless(bool (*done)(void*), void* argument) noexcept {
+    if (!done(argument))
+        std::abort(); // nobody will ever type again: a test whose script does not end in `quit`
+}
+void workers::set_look_hook(void (*hook)() noexcept) noexcept { test::fake_machine.look_hook = hook; }
+void workers::set_watchdog(Nanoseconds) noexcept {}
+void workers::dump() noexcept {}
+
+std::optional<char> console_read() noexcept {
+    auto& input = test::fake_machine.console_input;
+    if (input.empty())
+        return std::nullopt;
+    const char byte = input.front();
+    input.erase(0, 1);
+    return byte;
+}
+
+namespace {
+const CommandLine* line_in_use = nullptr;
+}
+const CommandLine& options::command_line() noexcept { return *line_in_use; }
+void options::use(const CommandLine& line) noexcept { line_in_use = &line; }
 
 void machine::run_here(const Work& work) noexcept {
     bool completed = true;

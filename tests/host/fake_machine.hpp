@@ -16,6 +16,9 @@ struct FakeMachine {
     std::uint32_t cpus = 4;
     std::map<Backend, std::string> unavailable; ///< reason by back end
     std::uint64_t now_ns = 0;                   ///< every look at the clock adds 1000
+    std::string console_input;                  ///< bytes that nobody has read yet
+    std::uint64_t lock_events = 0;              ///< every counter of every CPU
+    void (*look_hook)() noexcept = nullptr;     ///< the watchdog's
 };
 extern FakeMachine fake_machine;
 

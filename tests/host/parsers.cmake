@@ -21,6 +21,7 @@ set(kernel_sources
     ${PROJECT_SOURCE_DIR}/kernel/stress/lock_text.cpp
     ${PROJECT_SOURCE_DIR}/kernel/stress/stall_verdict.cpp
     ${PROJECT_SOURCE_DIR}/kernel/log.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/test/monitor.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/registry.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/report.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/runner.cpp
@@ -41,6 +42,7 @@ add_executable(parsers_test ${kernel_sources}
     test_lock_tracking.cpp
     test_low_memory.cpp
     test_memory_map.cpp
+    test_monitor.cpp
     test_mp_table.cpp
     test_runner.cpp
     test_stall_verdict.cpp

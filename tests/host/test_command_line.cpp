@@ -213,13 +213,14 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
     EXPECT_EQ(error_of("spin_treshold=3"),
               "spin_treshold=3: unknown key \"spin_treshold\"; did you mean spin_threshold?");
     EXPECT_EQ(error_of("lsit"), "lsit: unknown key \"lsit\"; did you mean list?");
-    EXPECT_EQ(error_of("colour=red"),
-              "colour=red: unknown key; known: tests skip locks list seed duration_ms bench_cpus pairs jobs load "
-              "limit_ms repeat "
-              "spin_threshold "
-              "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv evtchn "
-              "watchdog_ms "
-              "soak linger_ms nmis drop_starts compact end marker");
+    EXPECT_EQ(
+        error_of("colour=red"),
+        "colour=red: unknown key; known: tests skip locks list monitor seed duration_ms bench_cpus pairs jobs load "
+        "limit_ms repeat "
+        "spin_threshold "
+        "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv evtchn "
+        "watchdog_ms "
+        "soak linger_ms nmis drop_starts compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

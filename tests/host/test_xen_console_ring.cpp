@@ -153,6 +153,31 @@ TEST_F(XenConsoleRingTest, BytesWithoutAPageAreLostAndSaidLater) {
     EXPECT_EQ(end_.read, "\n# console: 6 bytes lost: nobody took them in time\non\n");
 }
 
+TEST_F(XenConsoleRingTest, InputComesInOrderAndWraps) {
+    EXPECT_EQ(ring_.read(), -1) << "no page";
+    ring_.attach(&end_.page);
+    EXPECT_EQ(ring_.read(), -1);
+    end_.page.in_cons = end_.page.in_prod = 0xffffffff - 1;
+    for (const char c : std::string{"a\xff"
+                                    "bc"})
+        end_.page.in[end_.page.in_prod++ % end_.page.in.size()] = c;
+    EXPECT_EQ(ring_.read(), 'a');
+    EXPECT_EQ(ring_.read(), 0xff) << "a byte, not an end";
+    EXPECT_EQ(ring_.read(), 'b');
+    EXPECT_EQ(ring_.read(), 'c');
+    EXPECT_EQ(ring_.read(), -1);
+    EXPECT_EQ(end_.page.in_cons, 2u);
+}
+
+TEST_F(XenConsoleRingTest, ImpossibleInputIsNoneAndOutputGoesOn) {
+    ring_.attach(&end_.page);
+    end_.page.in_prod = 1025;
+    EXPECT_EQ(ring_.read(), -1);
+    ring_.write("on\n");
+    end_.take();
+    EXPECT_EQ(end_.read, "on\n");
+}
+
 TEST(XenError, NumberAndName) {
     EXPECT_EQ(paravirt::xen_error_text(-1).view(), "-1 EPERM");
     EXPECT_EQ(paravirt::xen_error_text(-38).view(), "-38 ENOSYS");

@@ -19,6 +19,7 @@ add_executable(test_report
     ${CMAKE_CURRENT_LIST_DIR}/test_report_follow.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_host_counters.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_judge.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/test_report_monitor.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_noise.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_overcommit.cpp
     ${CMAKE_CURRENT_LIST_DIR}/test_report_page.cpp

@@ -16,8 +16,15 @@ run_qemu() {
     shift 2
     ((verbose)) && watch=(tee -a "$dir/serial.log")
     [[ -p $scratch/serial ]] || mkfifo "$scratch/serial"
-    setsid "${watch[@]}" <"$scratch/serial" &
-    reader=$!
+    if ((interactive)); then
+        # In the foreground group: it reads the terminal.
+        "$report" monitor --socket "$scratch/serial.sock" --log "$dir/serial.log" --history "$history_file" <&"$keyboard" &
+        reader=$!
+        cat "$scratch/serial" >>"$dir/qemu.log" & # QEMU's standard output, which is not the guest's here
+    else
+        setsid "${watch[@]}" <"$scratch/serial" &
+        reader=$!
+    fi
     ((${#scratch} <= 100)) || view='' # the name of a socket has 107 bytes at most
     if [[ -n $view ]]; then
         set -- "$@" -qmp "unix:$(option_value "$scratch/qmp"),server=on,wait=off"
@@ -36,12 +43,26 @@ run_qemu() {
     fi
     qemu_status=0 timed_out=0
     if declare -F platform_watch >/dev/null; then platform_watch "$dir"; fi
+    if ((interactive)); then
+        wait "$reader" || :
+        end_soon "$qemu_pid"
+    fi
     wait "$qemu_pid" || qemu_status=$?
     [[ -z $looker ]] || terminate "$looker"
     wait "$reader"
     # 124 is timeout's word for it; if it had to kill, the status is 137, as after anybody's kill.
     if ((qemu_status == 124 || (qemu_status == 137 && SECONDS - started >= seconds))); then timed_out=1; fi
     ((qemu_status < 125 || qemu_status > 127)) || die "cannot start $1: $(tail -n 1 "$dir/qemu.log")"
+}
+
+# end_soon PID: the person has left, or the guest has closed its line: a QEMU that stays on is ended.
+end_soon() {
+    local tries
+    for ((tries = 0; tries < 100; tries++)); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    terminate "$1"
 }
 
 # collect DIR RUN VM STATUS TIMED_OUT: the verdict of one guest, in $collected. STATUS is QEMU's, or `shutdown REASON` of a

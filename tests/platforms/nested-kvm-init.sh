@@ -35,7 +35,18 @@ start_guest() {
     done <"$guest_file"
     rm -f "$guest_monitor.in" "$guest_monitor.out"
     mkfifo "$guest_monitor.in" "$guest_monitor.out"
-    "$@" -serial "file:$guest_port" -chardev "pipe,id=monitor,path=$guest_monitor" -mon monitor </dev/null >"$guest_log" 2>&1 &
+    if [ -e /guests/interactive ]; then
+        # QEMU's `file` has no way in, and the port is no terminal for its `serial`. A port can be opened once.
+        rm -f /run/serial.in /run/serial.out
+        mkfifo /run/serial.in /run/serial.out
+        exec 5<>"$guest_port"
+        cat <&5 >/run/serial.in &
+        cat </run/serial.out >&5 &
+        set -- "$@" -chardev pipe,id=serial,path=/run/serial -serial chardev:serial
+    else
+        set -- "$@" -serial "file:$guest_port"
+    fi
+    "$@" -chardev "pipe,id=monitor,path=$guest_monitor" -mon monitor </dev/null >"$guest_log" 2>&1 &
     guest_pid=$!
     guest_counters=/run/counters-${guest_file##*/}
     rm -f "$guest_counters"

@@ -91,11 +91,12 @@ prepare_host() {
 # QEMU's standard output, which is watched; the others go straight to their files. Not as `stdio`: at the end of standard
 # input QEMU would close the port.
 host_ports() {
-    local dir=$1 vm
+    local dir=$1 vm first="file,id=vm1,path=/dev/stdout"
+    ((!interactive)) || first=$(serial_socket vm1)
     ports=(-device "virtio-serial-pci,max_ports=$((vms + 2))"
         -chardev "file,id=control,path=$(option_value "$dir/control.log")"
         -device "virtserialport,chardev=control,name=control"
-        -chardev "file,id=vm1,path=/dev/stdout" -device "virtserialport,chardev=vm1,name=vm1")
+        -chardev "$first" -device "virtserialport,chardev=vm1,name=vm1")
     for ((vm = 2; vm <= vms; vm++)); do
         ports+=(-chardev "file,id=vm$vm,path=$(option_value "$dir/vm-$vm/serial.log")"
             -device "virtserialport,chardev=vm$vm,name=vm$vm")
@@ -111,6 +112,7 @@ make_initrd() {
     [[ -z ${iso_file:-} ]] || cp "$iso_file" "$tree/image.iso"
     echo "$timeout_s" >"$tree/guests/limit_s"
     ((!host_counters)) || : >"$tree/guests/counters"
+    ((!interactive)) || : >"$tree/guests/interactive"
     for ((vm = 1; vm <= vms; vm++)); do
         write_guest "$vm" >"$tree/guests/$vm"
     done

@@ -28,7 +28,8 @@ need_build_tools() {
     need_command ninja ninja-build
     need_command g++ g++
     [[ $1 != clang* ]] || need_command clang++ clang
-    for header in nlohmann/json.hpp:nlohmann-json3-dev CLI/CLI.hpp:libcli11-dev fmt/core.h:libfmt-dev gelf.h:libelf-dev; do
+    for header in nlohmann/json.hpp:nlohmann-json3-dev CLI/CLI.hpp:libcli11-dev fmt/core.h:libfmt-dev gelf.h:libelf-dev \
+        editline/readline.h:libedit-dev; do
         need_file "/usr/include/${header%:*}" "${header#*:}"
     done
     want_file /usr/share/javascript/chart.js/chart.min.js libjs-chart.js

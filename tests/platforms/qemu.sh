@@ -14,10 +14,15 @@ readonly -a bare_machine=(-nodefaults -no-user-config -display none -no-reboot)
 # The image ends QEMU by a write to this port (docs/report-format.md).
 readonly -a exit_device=(-device "isa-debug-exit,iobase=0xf4,iosize=4")
 
+# The guest's serial line: what it says is this script's to read; with --interactive it is a socket, for both directions.
+serial_line=(-serial stdio)
+serial_socket() { printf 'socket,id=%s,path=%s,server=on,wait=on' "$1" "$(option_value "$scratch/serial.sock")"; }
+use_serial_socket() { serial_line=(-chardev "$(serial_socket serial)" -serial chardev:serial); }
+
 # image_command ACCELERATOR CPU: sets $command, a QEMU that runs the image with its serial port on standard output.
 image_command() {
     command=("${pinning[@]}" qemu-system-x86_64 -accel "$1" -machine "$machine" -cpu "$2" -smp "$smp" -m "$mem"
-        "${bare_machine[@]}" -monitor none -serial stdio "${exit_device[@]}")
+        "${bare_machine[@]}" -monitor none "${serial_line[@]}" "${exit_device[@]}")
     if ((iso)); then
         command+=(-cdrom "$iso_file" -boot d)
         ((!uefi)) || command+=(-drive "if=pflash,format=raw,unit=0,readonly=on,file=$(option_value "$ovmf/OVMF_CODE_4M.fd")"

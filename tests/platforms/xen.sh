@@ -40,7 +40,7 @@ platform_command() {
     [[ $platform == xen-pv ]] || dom0=" dom0=pvh dom0-iommu=none"
     [[ $image != *\ * ]] || die "$image: QEMU ends a module's name at a blank; move the folder"
     command=(qemu-system-x86_64 -accel tcg -machine "$machine" -cpu "$cpu" -smp "$pcpus" -m $((mem + 512))
-        "${bare_machine[@]}" -monitor none -serial stdio "${exit_device[@]}" -kernel "$xen"
+        "${bare_machine[@]}" -monitor none "${serial_line[@]}" "${exit_device[@]}" -kernel "$xen"
         -append "$xen_console_words sched=credit$dom0 dom0_mem=${mem}M dom0_max_vcpus=$smp${xen_args:+ $xen_args}"
         -initrd "$(option_value "$image ${kernel_words[*]}")" "${extra[@]}")
 }

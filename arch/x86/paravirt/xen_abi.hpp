@@ -42,6 +42,7 @@ inline constexpr std::int64_t XEN_ENOSYS = 38;
 
 // console_io(command, count, pointer)
 inline constexpr std::uint64_t CONSOLEIO_write = 0;
+inline constexpr std::uint64_t CONSOLEIO_read = 1;
 
 // memory_op(command, pointer)
 inline constexpr std::uint64_t XENMEM_add_to_physmap = 7;
