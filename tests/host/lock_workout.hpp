@@ -165,7 +165,9 @@ struct WorkoutResult {
     std::uint64_t intrusions = 0;
 };
 
-/// `cpus` threads take the lock with `take(lock)` until `duration` is over, or until the first intrusion if so asked.
+/// `cpus` threads take the lock with `take(lock)` until `duration` is over, or until the first intrusion if so asked;
+/// each of them once in any case, since on a loaded machine all the time may have passed before the last of them has
+/// started.
 template <class L, class Take>
 WorkoutResult work_out(L& lock, unsigned cpus, std::chrono::milliseconds duration, bool until_intrusion, Take take) {
     ExclusionProbe<L::kExcludes> probe;
@@ -179,7 +181,7 @@ WorkoutResult work_out(L& lock, unsigned cpus, std::chrono::milliseconds duratio
             while (ready.load() < cpus)
                 std::this_thread::yield();
             std::uint64_t mine = 0;
-            while (!stop.load(std::memory_order_relaxed)) {
+            while (mine == 0 || !stop.load(std::memory_order_relaxed)) {
                 if (!take(lock))
                     continue;
                 const bool alone = probe.visit(static_cast<std::uint32_t>(mine) * cpus + raw(cpu));

@@ -266,7 +266,9 @@ TEST_F(TuningFixture, StealingOffBindsPvQueuedToo) {
     lock.lock();
     Queue queue(lock);
     queue.add(kHead);
-    ASSERT_TRUE(eventually([&] { return (lock.word() & 0xff) == 3; })) << "the head never went to sleep";
+    // Asleep, not only marked: it looks at the word once more in between.
+    ASSERT_TRUE(eventually([&] { return (lock.word() & 0xff) == 3 && Threads::is_asleep(kHead); }))
+        << "the head never went to sleep";
     sync::tuning.drop_every_nth_kick = 1;
     lock.unlock();
     sync::tuning.drop_every_nth_kick = 0;
