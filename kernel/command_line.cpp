@@ -318,6 +318,8 @@ constexpr std::array kKeys{
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept {
             return set_number(w, out.linger_ms, 0, kOneHourMs, e);
         }},
+    Key{"sync"sv, true,
+        [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.sync, kOffOn, e); }},
     Key{"nmis"sv, true,
         [](const Word& w, CommandLine& out, ErrorText& e) noexcept { return set_choice(w, out.nmis, kOffOn, e); }},
     Key{"drop_starts"sv, true,

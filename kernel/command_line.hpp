@@ -82,6 +82,7 @@ struct CommandLine {
     EventChannels evtchn = EventChannels::two_level;
     std::uint32_t watchdog_ms = 10'000;
     std::uint32_t linger_ms = 0; ///< after the verdict, for whoever reads the host's counters
+    bool sync = false;           ///< measurements begin and end with a sync point (kernel/test/sync_point.hpp)
     bool nmis = true;            ///< NMIs among the noise of the soak
     std::uint64_t soak_s = 0;    ///< 0: not given; else the soak runs for so long, alone unless tests= names others
     /// Negative control for the bring-up: start signals to the last CPU that are lost, from the first on.

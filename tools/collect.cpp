@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "tools/host_counters.hpp"
 #include "tools/text.hpp"
 
 namespace spinkick::report {
@@ -46,8 +45,7 @@ std::vector<StreamRecord> with_host_record(const Stream& stream, const RunFacts&
 }
 
 /// What only the host can tell is a test as well; the image's verdict does not know of it.
-void add_host_test(Results& results, Judgement& judgement, const RunFacts& facts) {
-    auto test = yields_for_each_kick(results.records, parse_host_counters(*facts.host_counters), facts.id);
+void add_host_test(Results& results, Judgement& judgement, TestResult test) {
     const auto word = test.status == Status::fail    ? Word::FAIL
                       : test.status == Status::error ? Word::ERROR
                                                      : Word::PASS;
@@ -75,6 +73,7 @@ Results results_of(const Stream& stream, const RunFacts& facts) {
         if (const auto type = json.find("type"); type != json.end() && *type == "context")
             for (const auto& fact : facts.host_facts)
                 json["host"][fact.substr(0, fact.find('='))] = fact.substr(fact.find('=') + 1);
+        add_host_counters(json, facts.host_syncs);
         if (facts.image)
             json["image"] = *facts.image;
         if (facts.image_sha256)
@@ -87,8 +86,11 @@ Results results_of(const Stream& stream, const RunFacts& facts) {
             json["vm"] = *facts.id.vm;
         results.records.push_back(std::move(json));
     }
-    if (facts.host_counters)
-        add_host_test(results, judgement, facts);
+    if (facts.host_counters) {
+        const auto counters = parse_host_counters(*facts.host_counters);
+        add_host_test(results, judgement, yields_for_each_kick(results.records, counters, facts.id));
+        add_host_test(results, judgement, same_counts_between_syncs(results.records, facts.id));
+    }
     results.runs.push_back({facts.id, facts.platform, facts.timing, judgement.word, std::move(judgement.reason),
                             std::move(judgement.notes)});
     return results;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/host_counters.hpp"
 #include "tools/results.hpp"
 
 namespace spinkick::report {
@@ -23,6 +24,7 @@ struct RunFacts {
     Ending ending;
     std::vector<std::string> host_facts{};      ///< "kernel=6.1.0", for the context record
     std::optional<std::string> host_counters{}; ///< "halt_exits=12 ...": asked for; perhaps empty
+    HostSyncs host_syncs{};                     ///< the same at each sync point
 };
 
 /// Reads the logs one after another as one stream.

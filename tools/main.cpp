@@ -98,6 +98,9 @@ int run(int argc, char** argv) {
         "reason of the end of a Xen domain: 0 power-off, which goes with a verdict, 1 reboot, 3 crash");
     collect_command->add_option("--host-counters", facts.host_counters,
                                 "KVM's statistics of this guest, NAME=NUMBER ...; empty if they could not be read");
+    std::filesystem::path host_syncs;
+    collect_command->add_option("--host-syncs", host_syncs,
+                                "file of KVM's statistics at each sync point: N NAME=NUMBER ...");
     collect_command
         ->add_option("--host-fact", facts.host_facts,
                      "what of the host matters, NAME=VALUE ..., for the context record")
@@ -166,8 +169,11 @@ int run(int argc, char** argv) {
         complain(fmt::format("which sub-command? one of {} (--help)", fmt::join(names, ", ")));
         return raw(ExitCode::error);
     }
-    if (collect_command->parsed())
+    if (collect_command->parsed()) {
+        if (!host_syncs.empty())
+            facts.host_syncs = read_host_syncs(host_syncs);
         return collect(inputs, out, facts);
+    }
     if (summary_command->parsed())
         return print_summary(inputs);
     if (merge_command->parsed())

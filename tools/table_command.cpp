@@ -11,6 +11,7 @@
 #include "tools/cascade_table.hpp"
 #include "tools/commands.hpp"
 #include "tools/event_table.hpp"
+#include "tools/host_table.hpp"
 #include "tools/inputs.hpp"
 #include "tools/io_table.hpp"
 #include "tools/jobs_table.hpp"
@@ -23,7 +24,7 @@
 namespace spinkick::report {
 namespace {
 
-constexpr std::string_view kTables = "cascade, events, io, jobs, micro, mixed, overcommit, waitearly";
+constexpr std::string_view kTables = "cascade, events, host, io, jobs, micro, mixed, overcommit, waitearly";
 
 void complain_of(const std::vector<std::string>& problems) {
     if (!problems.empty())
@@ -110,6 +111,9 @@ Command table_command(CLI::App& parent) {
         workload_command<event_table>(*app, "events",
                                       "bench.event_channels: from the send to the receiver by each way of telling, "
                                       "two-level and FIFO event channels"),
+        workload_command<host_table>(*app, "host",
+                                     "any benchmark with --host-counters: halts, kicks and yields as the guest and "
+                                     "as KVM counted them"),
         workload_command<io_table>(*app, "io",
                                    "bench.io: operations a second, with halts, kicks and interrupts for each"),
         workload_command<mixed_table>(*app, "mixed", "bench.mixed: which of several locks are pounded"),

@@ -111,6 +111,8 @@ void add_events(JsonLine& json, const Interval& interval) noexcept {
         json.list(
             "kicks_taken",
             std::span<const std::uint64_t>(interval.kicks_taken).first(std::min(machine::cpu_count(), kMostBenchCpus)));
+    if (interval.sync_begin && interval.sync_end)
+        json.number("sync_begin", *interval.sync_begin).number("sync_end", *interval.sync_end);
     add_blocked(json, events.blocked);
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -22,6 +23,7 @@
 #include "kernel/options.hpp"
 #include "kernel/stress/counters.hpp"
 #include "kernel/stress/workers.hpp"
+#include "kernel/test/sync_point.hpp"
 #include "tests/lock/lock_test.hpp"
 
 namespace spinkick::bench {
@@ -77,12 +79,14 @@ struct Interval {
     Nanoseconds steal{};
     counters::Snapshot events{};
     std::array<std::uint64_t, kMostBenchCpus> kicks_taken{}; ///< by each of the first online CPUs, in their order
+    std::optional<std::uint32_t> sync_begin{}, sync_end{};   ///< sync points around it, if the host was asked
 };
 
 /// Measures what happens between start() and stop(), while no worker runs yet or any more.
 class Meter {
   public:
     void start() noexcept {
+        sync_begin_ = test::sync_point();
         (void)counts_.reset();
         kicks_taken_ = kicks_taken();
         steal_ = total_steal();
@@ -93,10 +97,13 @@ class Meter {
         auto taken = kicks_taken();
         for (std::size_t i = 0; i < taken.size(); ++i)
             taken[i] -= kicks_taken_[i];
-        return {duration, total_steal() - steal_, counts_.reset(), taken};
+        const auto steal = total_steal() - steal_;
+        const auto counts = counts_.reset();
+        return {duration, steal, counts, taken, sync_begin_, test::sync_point()};
     }
 
   private:
+    std::optional<std::uint32_t> sync_begin_;
     counters::Reader counts_;
     std::array<std::uint64_t, kMostBenchCpus> kicks_taken_{};
     Nanoseconds steal_{}, begin_{};

@@ -20,6 +20,7 @@ std::uint32_t machine::cpu_count() noexcept { return test::fake_machine.cpus; }
 
 CpuId machine::online_cpu(std::uint32_t n) noexcept { return CpuId{n}; }
 std::uint64_t machine::lock_event(CpuId, sync::LockEvent) noexcept { return test::fake_machine.lock_events; }
+void machine::relax() noexcept {}
 void machine::set_tick(void (*)() noexcept, Nanoseconds) noexcept {}
 void machine::idle_unless(bool (*done)(void*), void* argument) noexcept {
     if (!done(argument))
@@ -31,8 +32,13 @@ void workers::dump() noexcept {}
 
 std::optional<char> console_read() noexcept {
     auto& input = test::fake_machine.console_input;
-    if (input.empty())
-        return std::nullopt;
+    static std::uint32_t looks = 0;
+    if (input.empty()) {
+        if (test::fake_machine.byte_after_looks == 0 || ++looks <= test::fake_machine.byte_after_looks)
+            return std::nullopt;
+        looks = 0;
+        return '\n';
+    }
     const char byte = input.front();
     input.erase(0, 1);
     return byte;

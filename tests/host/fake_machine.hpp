@@ -17,8 +17,9 @@ struct FakeMachine {
     std::map<Backend, std::string> unavailable; ///< reason by back end
     std::uint64_t now_ns = 0;                   ///< every look at the clock adds 1000
     std::string console_input;                  ///< bytes that nobody has read yet
-    std::uint64_t lock_events = 0;              ///< every counter of every CPU
-    void (*look_hook)() noexcept = nullptr;     ///< the watchdog's
+    std::uint32_t byte_after_looks = 0;     ///< so many that find nothing, then a byte; 0: none ever comes by itself
+    std::uint64_t lock_events = 0;          ///< every counter of every CPU
+    void (*look_hook)() noexcept = nullptr; ///< the watchdog's
 };
 extern FakeMachine fake_machine;
 

@@ -26,6 +26,7 @@ set(kernel_sources
     ${PROJECT_SOURCE_DIR}/kernel/test/report.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/runner.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/selection.cpp
+    ${PROJECT_SOURCE_DIR}/kernel/test/sync_point.cpp
     ${PROJECT_SOURCE_DIR}/kernel/test/test.cpp
     ${PROJECT_SOURCE_DIR}/kernel/text.cpp)
 add_executable(parsers_test ${kernel_sources}
@@ -46,6 +47,7 @@ add_executable(parsers_test ${kernel_sources}
     test_mp_table.cpp
     test_runner.cpp
     test_stall_verdict.cpp
+    test_sync_point.cpp
     test_text.cpp)
 target_include_directories(parsers_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_features(parsers_test PRIVATE cxx_std_20)

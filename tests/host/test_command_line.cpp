@@ -79,14 +79,15 @@ TEST(CommandLine, ATimeHasAUnit) {
 }
 
 TEST(CommandLine, ReadsEveryKey) {
-    const Parsed parsed = parse(
-        "tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
-        "bench_cpus=8 pairs=5000000 jobs=3000 load=heavy limit_ms=90000 repeat=7 "
-        "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
-        "wait_early=preempted "
-        "stealing=entry kick_holder=off "
-        "kick=remrd pv=force evtchn=fifo watchdog_ms=2000 soak=8h nmis=off linger_ms=1500 drop_starts=2 compact=1 "
-        "end=1");
+    const Parsed parsed =
+        parse("tests=lock.*,smp.all_online skip=*/broken/* locks=pv-* list seed=0xfFfFfFfFfFfFfFfF duration_ms=50 "
+              "bench_cpus=8 pairs=5000000 jobs=3000 load=heavy limit_ms=90000 repeat=7 "
+              "spin_threshold=9223372036854775808 qspin_threshold=0 byte_timeout=1 relax=lfence directed_yield=bitmap "
+              "wait_early=preempted "
+              "stealing=entry kick_holder=off "
+              "kick=remrd pv=force evtchn=fifo watchdog_ms=2000 soak=8h nmis=off linger_ms=1500 sync=on drop_starts=2 "
+              "compact=1 "
+              "end=1");
     ASSERT_TRUE(parsed.ok) << parsed.error.view();
     const CommandLine& line = *parsed.line;
     EXPECT_EQ(strings(line.tests.items()), (Strings{"lock.*", "smp.all_online"}));
@@ -98,6 +99,7 @@ TEST(CommandLine, ReadsEveryKey) {
     EXPECT_EQ(line.soak_s, 8u * 3600);
     EXPECT_FALSE(line.nmis);
     EXPECT_EQ(line.linger_ms, 1500u);
+    EXPECT_TRUE(line.sync);
     EXPECT_EQ(line.bench_cpus, 8u);
     EXPECT_EQ(line.pairs, 5'000'000u);
     EXPECT_EQ(line.jobs, 3000u);
@@ -220,7 +222,7 @@ TEST(CommandLine, AnUnknownKeyNamesTheNearest) {
         "spin_threshold "
         "qspin_threshold byte_timeout relax directed_yield wait_early stealing kick_holder kick pv evtchn "
         "watchdog_ms "
-        "soak linger_ms nmis drop_starts compact end marker");
+        "soak linger_ms sync nmis drop_starts compact end marker");
     // A word in the middle that looks like a path did not come from a loader.
     EXPECT_TRUE(error_of("seed=1 /boot/image").starts_with("/boot/image: unknown key"));
     EXPECT_TRUE(error_of(std::string(300, 'x')).starts_with(std::string(48, 'x') + ": unknown key"));

@@ -73,7 +73,7 @@ collect() {
     ((repeat == 1)) || options+=(--run "$2")
     [[ -z $pcpus ]] || options+=(--pcpus "$pcpus")
     ((vms == 1)) || options+=(--vm "$3")
-    ((!host_counters)) || options+=(--host-counters "${host_counts:-}")
+    ((!host_counters)) || options+=(--host-counters "${host_counts:-}" --host-syncs "$1/host-counters.log")
     ((${#host_facts[@]} == 0)) || options+=(--host-fact "${host_facts[@]}")
     case $4 in
     '') ;;
@@ -110,7 +110,7 @@ platform_commands() { quoted "${command[@]}"; }
 boot() {
     mkdir -p "$1" || die "--out $out: cannot create $1"
     # What an earlier run left, by its full name: the folder may hold other things too.
-    rm -f "$1"/{serial.log,qemu.log,host.log,control.log,results.tap,results.json,junit.xml} "$1"/vm-[0-9]*/serial.log
+    rm -f "$1"/{serial.log,qemu.log,host.log,control.log,host-counters.log,results.tap,results.json,junit.xml} "$1"/vm-[0-9]*/{serial,host-counters}.log
     platform_command "$1"
     platform_commands >"$1/command.txt"
     ((verbose)) && cat "$1/command.txt"

@@ -35,45 +35,72 @@ start_guest() {
     done <"$guest_file"
     rm -f "$guest_monitor.in" "$guest_monitor.out"
     mkfifo "$guest_monitor.in" "$guest_monitor.out"
-    if [ -e /guests/interactive ]; then
+    guest_serial=/run/serial-$1
+    guest_copier=
+    if [ -e /guests/interactive ] || [ -e /guests/counters ]; then
         # QEMU's `file` has no way in, and the port is no terminal for its `serial`. A port can be opened once.
-        rm -f /run/serial.in /run/serial.out
-        mkfifo /run/serial.in /run/serial.out
+        rm -f "$guest_serial".in "$guest_serial".out "$guest_serial".copy
+        mkfifo "$guest_serial".in "$guest_serial".out "$guest_serial".copy
         exec 5<>"$guest_port"
-        cat <&5 >/run/serial.in &
-        cat </run/serial.out >&5 &
-        set -- "$@" -chardev pipe,id=serial,path=/run/serial -serial chardev:serial
+        set -- "$@" -chardev "pipe,id=serial,path=$guest_serial" -serial chardev:serial
     else
         set -- "$@" -serial "file:$guest_port"
     fi
     "$@" -chardev "pipe,id=monitor,path=$guest_monitor" -mon monitor </dev/null >"$guest_log" 2>&1 &
     guest_pid=$!
+    if [ -e /guests/interactive ]; then
+        cat <&5 >"$guest_serial".in &
+        cat <"$guest_serial".out >&5 &
+        guest_copier=$!
+    elif [ -e /guests/counters ]; then
+        answer "${guest_file##*/}" "$guest_pid" "$guest_serial".in <"$guest_serial".copy &
+        tee "$guest_serial".copy <"$guest_serial".out >&5 &
+        guest_copier=$!
+    fi
     guest_counters=/run/counters-${guest_file##*/}
     rm -f "$guest_counters"
     [ ! -e /guests/counters ] || sample "$guest_pid" "$guest_counters" &
 }
 
-# sample PID FILE: KVM's statistics of a guest, as long as it lives: they go with it. FILE always holds a whole set.
+# counters_of PID: KVM's statistics of a guest, " NAME=VALUE ...": all, or nothing if it ends meanwhile.
+counters_of() {
+    line='' complete=0
+    for folder in /sys/kernel/debug/kvm/"$1"-*; do
+        complete=1
+        for name in directed_yield_attempted directed_yield_successful halt_attempted_poll halt_exits halt_successful_poll \
+            halt_wakeup hypercalls irq_injections nmi_injections exits preemption_reported; do
+            [ -e "$folder/$name" ] || continue # not in this kernel
+            if read -r value <"$folder/$name"; then
+                line="$line $name=$value"
+            else
+                complete=0
+            fi
+        done 2>/dev/null
+    done
+    [ "$complete" = 0 ] || echo "$line"
+}
+
+# sample PID FILE: the statistics of a guest, as long as it lives: they go with it. FILE always holds a whole set.
 sample() {
     while kill -0 "$1" 2>/dev/null; do
-        line='' complete=0
-        for folder in /sys/kernel/debug/kvm/"$1"-*; do
-            complete=1
-            for name in directed_yield_attempted directed_yield_successful halt_attempted_poll halt_exits halt_successful_poll \
-                halt_wakeup hypercalls irq_injections nmi_injections exits preemption_reported; do
-                [ -e "$folder/$name" ] || continue # not in this kernel
-                if read -r value <"$folder/$name"; then
-                    line="$line $name=$value"
-                else
-                    complete=0
-                fi
-            done 2>/dev/null
-        done
-        if [ "$complete" = 1 ] && [ -n "$line" ]; then
-            echo "$line" >"$2.new"
+        counters=$(counters_of "$1")
+        if [ -n "$counters" ]; then
+            echo "$counters" >"$2.new"
             mv "$2.new" "$2"
         fi
         sleep 0.3
+    done
+}
+
+# answer K PID INPUT: at each sync point in guest K's lines its statistics are told, and the guest, which waits, gets a byte.
+answer() {
+    while IFS= read -r text; do
+        case $text in
+        '# sync '[0-9]*)
+            tell "vm $1 sync ${text#\# sync }$(counters_of "$2")"
+            echo >"$3"
+            ;;
+        esac
     done
 }
 

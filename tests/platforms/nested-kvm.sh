@@ -18,6 +18,8 @@ platform_defaults() {
     platform_words=(compact=1)
     # Its counters go with the guest: it stays until they have been read.
     ((!host_counters)) || platform_words+=(linger_ms=1500)
+    # In the monitor what comes in is what somebody types.
+    ((!host_counters || interactive)) || platform_words+=(sync=on)
     timing=emulated
 }
 

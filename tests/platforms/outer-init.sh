@@ -82,6 +82,17 @@ watch() {
     stop_guest "$1" "$2"
 }
 
+# let_copy_end PID: what the guest has written last is still on its way to its port. A guest that never opened its line
+# leaves a copy that waits for it.
+let_copy_end() {
+    [ -n "$1" ] || return 0
+    for _ in $(seq 50); do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    kill "$1" 2>/dev/null
+}
+
 # run_guest K: until it has ended.
 run_guest() {
     guest=$1
@@ -95,6 +106,7 @@ run_guest() {
         watcher=$!
         wait "$guest_pid"
         ending=$(ending_of "$guest" $?)
+        let_copy_end "${guest_copier:-}"
         kill "$watcher" 2>/dev/null
         complaints_of "$guest" | while IFS= read -r line; do tell "vm $guest says $line"; done
         if [ -e "$ended" ]; then

@@ -122,7 +122,7 @@ make_initrd() {
 # read_control FILE: what the host told, into $ending (by guest), and on to the user.
 read_control() {
     local word guest event text
-    ending=() complaint=() counters=()
+    ending=() complaint=() counters=() syncs=()
     while read -r word guest event text; do
         case $word:$event in
         error:*) die "$platform's host: $guest $event $text" ;;
@@ -136,6 +136,7 @@ read_control() {
             ;;
         fact:*) fact "$guest" "$event${text:+ $text}" ;;
         vm:counters) counters[guest]=$text ;;
+        vm:sync) syncs[guest]+=$text$'\n' ;;
         vm:end) ending[guest]=$text ;;
         esac
     done <"$1"
@@ -163,7 +164,7 @@ last_words() {
 platform_boot() {
     local dir=$1 run=$2 vm vm_dir attempt code=$EXIT_PASS
     local outer=$platform platform=$platform # collect() takes the one of each guest
-    local -a ending complaint counters
+    local -a ending complaint counters syncs
     for ((vm = 2; vm <= vms; vm++)); do
         mkdir -p "$dir/vm-$vm"
     done
@@ -188,6 +189,7 @@ platform_boot() {
         vm_dir=$dir platform=${kinds[vm]:-$outer} host_counts=${counters[vm]:-}
         ((vms == 1)) || vm_dir=$dir/vm-$vm
         ((vm > 1 || vms == 1)) || { mkdir -p "$vm_dir" && mv "$dir/serial.log" "$vm_dir/"; }
+        ((!host_counters)) || printf '%s' "${syncs[vm]:-}" >"$vm_dir/host-counters.log" || die "cannot write $vm_dir/host-counters.log"
         case ${ending[vm]:-} in
         '')
             warn "$outer's host ended before guest $vm: $(last_words "$dir")"
