@@ -2,8 +2,10 @@
 //
 // bench.ebizzy: what a web application server does to a kernel. Each CPU takes a chunk from an allocator that all share
 // behind one lock, fills memory of its own, searches it, and gives the chunk back; every few records it unmaps that
-// memory, and every other CPU must flush its TLB before it may go on. Records a second depend on two things that a
-// hypervisor can spoil: a preempted holder of the allocator's lock, and a preempted vCPU that does not answer its IPI.
+// memory as well, and every other CPU must flush its TLB before it may go on. As munmap() holds the lock of its address
+// space until all have flushed, the allocator's is held so long. Records a second depend on two things that a
+// hypervisor can spoil: a preempted holder of the lock, and a preempted vCPU that does not answer its IPI while all
+// others wait.
 //
 //   bench.ebizzy      every lock
 //   bench.waitearly   pv-queued only, under each policy of when a queued waiter halts early
@@ -73,7 +75,8 @@ void answer() noexcept {
 /// Before the watchdog says no more than that somebody stood still.
 Nanoseconds time_to_answer() noexcept { return {workers::watchdog().value / 2}; }
 
-/// Unmaps this worker's memory, on all CPUs. False: one did not answer.
+/// Unmaps this worker's memory, on all CPUs. False: one did not answer. With the lock held: those who wait for it halt
+/// or spin with interrupts on, and answer.
 bool shoot_down(std::uint32_t worker, Worker& self) noexcept {
     const auto begin = machine::time_stamp();
     auto& answers = shared.mailboxes[worker].answers;
@@ -117,12 +120,15 @@ std::uint32_t take_chunk() noexcept {
     return chunk;
 }
 
+/// With `unmap`, also what shoot_down() does; false as there.
 template <class L>
-void give_back(std::uint32_t chunk) noexcept {
+bool give_back(std::uint32_t chunk, bool unmap, std::uint32_t worker, Worker& self) noexcept {
     auto& lock = measured_lock<L>;
     lock.lock();
     shared.free_chunks |= std::uint64_t{1} << chunk;
+    const bool answered = !unmap || shoot_down(worker, self);
     lock.unlock();
+    return answered;
 }
 
 /// Fills the memory with ascending numbers and finds one of them again through the second address.
@@ -157,12 +163,11 @@ Wrong serve(std::uint32_t worker, Worker& self) noexcept {
         if (!fill_and_find(self, alias, random = splitmix64(random)))
             return Wrong::not_found;
         shared.owner[chunk].store(0, std::memory_order_relaxed); // the lock in give_back() publishes it
-        give_back<L>(chunk);
-        if (++self.records % kRecordsPerUnmap == 0) {
-            if (!shoot_down(worker, self))
-                return Wrong::no_answer;
+        const bool unmap = ++self.records % kRecordsPerUnmap == 0;
+        if (!give_back<L>(chunk, unmap, worker, self))
+            return Wrong::no_answer;
+        if (unmap)
             alias = reinterpret_cast<const std::uint64_t*>(machine::map_alias(cpu));
-        }
         workers::progress();
     } while (!workers::over());
     return Wrong::nothing;

@@ -28,6 +28,7 @@ start_guest() {
     guest_port=$2
     guest_log=/run/qemu-$1
     guest_monitor=/run/monitor-$1
+    guest_serial=/run/serial-$1
     guest_file=/guests/$1
     set --
     while IFS= read -r word; do
@@ -35,7 +36,6 @@ start_guest() {
     done <"$guest_file"
     rm -f "$guest_monitor.in" "$guest_monitor.out"
     mkfifo "$guest_monitor.in" "$guest_monitor.out"
-    guest_serial=/run/serial-$1
     guest_copier=
     if [ -e /guests/interactive ] || [ -e /guests/counters ]; then
         # QEMU's `file` has no way in, and the port is no terminal for its `serial`. A port can be opened once.
