@@ -39,6 +39,16 @@ if(NOT SPINKICK_HOST_SANITIZER)
     target_compile_features(bench_locks PRIVATE cxx_std_20)
     target_link_libraries(bench_locks PRIVATE spinkick_warnings benchmark::benchmark Threads::Threads)
 
+    add_executable(bench_contended bench_contended.cpp bench_ck_contended.c)
+    target_include_directories(bench_contended PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(bench_contended SYSTEM PRIVATE ${CK_INCLUDE_DIR})
+    target_compile_options(bench_contended PRIVATE -O2)
+    target_compile_features(bench_contended PRIVATE cxx_std_20)
+    target_link_libraries(bench_contended PRIVATE spinkick_warnings Threads::Threads)
+    # Nothing may run beside it.
+    add_test(NAME evidence.contended_throughput COMMAND bench_contended 80)
+    set_tests_properties(evidence.contended_throughput PROPERTIES LABELS evidence-6 RUN_SERIAL ON TIMEOUT 600)
+
     add_executable(bench_recorder bench_recorder.cpp)
     target_include_directories(bench_recorder PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_options(bench_recorder PRIVATE -O2)
