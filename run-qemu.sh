@@ -62,6 +62,7 @@ Boots the image on one platform and says whether the hypervisor's lock paths are
                        its modules from lib/modules beside or above it
   --host-kvm VARIANT   nested-kvm's KVM built from source: stock, the name of a patch in tests/platforms/host-kvm, or the
                        path of a patch
+  --hog N              N busy neighbours: processes of the host that never sleep, on the guests' CPUs (nested-kvm)
   --host-counters      KVM's statistics beside the guest's own counts (nested-kvm; goes with --host-kvm by itself)
   --xen-args "WORDS"   more of Xen's command line, such as "sched=credit2" (xen-*)
   --xl LINE            a line of the guests' xl.cfg, such as "cap = 50", "cpu_weight = 512" or 'cpus = "0"' (xen-domu-*);
@@ -85,7 +86,7 @@ TEXT
 # --- options ---------------------------------------------------------------------------------------------------------
 
 platform=auto smp='' pcpus='' cpu='' mem='' machine='' timeout_s='' out='' append='' host_kernel='' host_kvm='' host_counters=0 require='' xen_args='' steal_limit=''
-preset=release vms=1 repeat=1
+preset=release vms=1 repeat=1 hogs=0
 iso=0 uefi=0 bisect=0 list=0 dry_run=0 install=0 verbose=0 interactive=0
 extra=() also=() xl_lines=()
 
@@ -103,7 +104,7 @@ parse_options() {
         shift
         case $option in
         --on | --smp | --pcpus | --cpu | --mem | --machine | --vms | --append | --timeout | --repeat | --out | --preset | \
-            --host-kernel | --host-kvm | --require | --steal-limit | --xen-args | --also | --xl)
+            --hog | --host-kernel | --host-kvm | --require | --steal-limit | --xen-args | --also | --xl)
             (($#)) || die "$option: its value is missing"
             ;;&
         --on) platform=$1 && shift ;;
@@ -113,6 +114,7 @@ parse_options() {
         --mem) mem=$1 && shift ;;
         --machine) machine=$1 && shift ;;
         --vms) vms=$1 && shift ;;
+        --hog) hogs=$1 && shift ;;
         --append) append+=" $1" && shift ;;
         --timeout) timeout_s=$1 && shift ;;
         --repeat) repeat=$1 && shift ;;
@@ -156,6 +158,7 @@ check_options() {
     [[ -z $mem ]] || number --mem "$mem" 16 1048576
     [[ -z $machine || $machine =~ ^(q35|pc|microvm)(,.*)?$ ]] || die "--machine $machine: q35, pc or microvm is wanted"
     number --vms "$vms" 1 16
+    number --hog "$hogs" 0 64
     number --repeat "$repeat" 1 100000
     [[ -z $timeout_s ]] || number --timeout "$timeout_s" 1 86400
     [[ -z $steal_limit ]] || number --steal-limit "$steal_limit" 0 100
@@ -184,6 +187,7 @@ check_platform_options() {
     done
     [[ $platform == xen-* || -z $xen_args ]] || die "--xen-args $xen_args: only xen-* have a Xen"
     [[ $platform == nested-kvm || -z $host_kernel ]] || die "--host-kernel $host_kernel: only nested-kvm has a host kernel"
+    [[ $platform == nested-kvm ]] || ((hogs == 0)) || die "--hog $hogs: only nested-kvm has a host to keep busy; on Xen another guest (--vms) is a neighbour"
     [[ $platform == nested-kvm ]] || ((!host_counters)) || [[ -n $host_kvm ]] || die "--host-counters: only nested-kvm has a KVM to ask"
     [[ $platform == nested-kvm || -z $host_kvm ]] || die "--host-kvm $host_kvm: only nested-kvm has a KVM to change"
     [[ $platform =~ ^(tcg|kvm)$ ]] || ((!iso)) || die "--iso: $platform cannot boot a CD, tcg and kvm can"

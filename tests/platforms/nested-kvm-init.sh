@@ -129,5 +129,12 @@ done
 start_other_cpus
 # From here on, and for all that is started from here, all CPUs but the first (nested-kvm.sh says why).
 taskset -pc "1-$(($(nproc) - 1))" $$ >/dev/null || refuse "taskset: cannot leave the first CPU: $(nproc) online, 2 are needed"
+if [ -e /guests/hogs ]; then
+    hogs=$(cat /guests/hogs)
+    for _ in $(seq "$hogs"); do
+        while :; do :; done &
+    done
+    tell "fact hogs $hogs"
+fi
 run_guests
 finish

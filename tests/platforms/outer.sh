@@ -112,6 +112,7 @@ make_initrd() {
     [[ -z ${iso_file:-} ]] || cp "$iso_file" "$tree/image.iso"
     echo "$timeout_s" >"$tree/guests/limit_s"
     ((!host_counters)) || : >"$tree/guests/counters"
+    ((hogs == 0)) || echo "$hogs" >"$tree/guests/hogs"
     ((!interactive)) || : >"$tree/guests/interactive"
     for ((vm = 1; vm <= vms; vm++)); do
         write_guest "$vm" >"$tree/guests/$vm"
