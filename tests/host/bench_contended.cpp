@@ -27,6 +27,12 @@ using Contend = std::uint64_t (*)(const std::uint32_t* stop, std::uint64_t units
 
 constexpr double kGoal = 0.95;
 
+/// Waits as the peers do, by PAUSE alone: the tests' threads give their CPU away now and then.
+struct Pausing : SpinningThreads {
+    static constexpr const char* kName = "threads-pausing";
+    static void relax() noexcept { __builtin_ia32_pause(); }
+};
+
 template <class L>
 alignas(64) constinit L the_lock{};
 
@@ -49,9 +55,9 @@ struct Peers {
     Contend our_side, their_side;
 };
 constexpr std::array<Peers, 3> kPeers{{
-    {"tas", "ck fas", contend<sync::TasLock<SpinningThreads>>, ck_fas_contend},
-    {"ticket", "ck ticket", contend<sync::TicketLock<SpinningThreads>>, ck_ticket_contend},
-    {"queued", "ck mcs", contend<sync::QueuedLock<SpinningThreads>>, ck_mcs_contend},
+    {"tas", "ck fas", contend<sync::TasLock<Pausing>>, ck_fas_contend},
+    {"ticket", "ck ticket", contend<sync::TicketLock<Pausing>>, ck_ticket_contend},
+    {"queued", "ck mcs", contend<sync::QueuedLock<Pausing>>, ck_mcs_contend},
 }};
 
 /// Rounds of contended_work() that take 0.2 us.

@@ -14,7 +14,7 @@ wrong=0
     wrong=1
 # records FILE: of benchmarks, without what the runner adds, a line each.
 records() {
-    sed 's/&quot;/"/g' "$1" | grep -Eo '^# json \{"type":"(bench|histogram)".*' | sed -E 's/,"(test|timing|platform|image|image_sha256|pcpus)".*//; s/\}$//' | sort
+    sed 's/&quot;/"/g' "$1" | grep -Eo '\{"type":"(bench|histogram)".*' | sed -E 's/,"(test|timing|platform|image|image_sha256|pcpus)".*//; s/\}$//' | sort
 }
 wanted=$(records "$out/serial.log")
 count=$(grep -c . <<<"$wanted")
