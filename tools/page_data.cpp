@@ -176,6 +176,7 @@ class Configurations {
 struct Lock {
     std::string lock, backend;
     std::vector<double> per_second, jain, halts, kicks, steal, kick_to_run;
+    std::map<std::string, std::vector<double>> host; ///< what KVM counted, as `halts`
     std::optional<std::uint64_t> share_min, share_max;
     Distribution wait, handoff;
 };
@@ -200,6 +201,9 @@ struct Group {
     }
 };
 
+constexpr std::array kHostKeys{"host_halt_exits", "host_halt_wakeup", "host_directed_yield_attempted",
+                               "host_directed_yield_successful"};
+
 void add_bench(Lock& lock, const Json& record, std::optional<std::uint64_t> tsc_khz) {
     constexpr double kPer = 1000; // halts and kicks for so many acquisitions
     if (const auto rate = number_in(record, "acquisitions_per_s"))
@@ -215,6 +219,9 @@ void add_bench(Lock& lock, const Json& record, std::optional<std::uint64_t> tsc_
             lock.halts.push_back(kPer * static_cast<double>(*halts) / static_cast<double>(*acquisitions));
         if (const auto kicks = number_in(record, "kicks"))
             lock.kicks.push_back(kPer * static_cast<double>(*kicks) / static_cast<double>(*acquisitions));
+        for (const char* key : kHostKeys)
+            if (const auto counted = number_in(record, key))
+                lock.host[key].push_back(kPer * static_cast<double>(*counted) / static_cast<double>(*acquisitions));
     }
     if (const auto ns = kick_to_run_ns(record, tsc_khz))
         lock.kick_to_run.push_back(*ns);
@@ -245,18 +252,21 @@ Json lock_json(const Lock& lock) {
     Json share = nullptr;
     if (lock.share_min && lock.share_max)
         share = {static_cast<double>(*lock.share_min) / 10, static_cast<double>(*lock.share_max) / 10};
-    return {{"name", printable(lock_name(lock.lock, lock.backend))},
-            {"lock", printable(lock.lock)},
-            {"backend", printable(lock.backend)},
-            {"per_second", sample_json(lock.per_second)},
-            {"jain", sample_json(lock.jain)},
-            {"share", std::move(share)},
-            {"halts", sample_json(lock.halts)},
-            {"kicks", sample_json(lock.kicks)},
-            {"steal", sample_json(lock.steal)},
-            {"kick_to_run", sample_json(lock.kick_to_run)},
-            {"wait", distribution_json(lock.wait)},
-            {"handoff", distribution_json(lock.handoff)}};
+    Json json{{"name", printable(lock_name(lock.lock, lock.backend))},
+              {"lock", printable(lock.lock)},
+              {"backend", printable(lock.backend)},
+              {"per_second", sample_json(lock.per_second)},
+              {"jain", sample_json(lock.jain)},
+              {"share", std::move(share)},
+              {"halts", sample_json(lock.halts)},
+              {"kicks", sample_json(lock.kicks)},
+              {"steal", sample_json(lock.steal)},
+              {"kick_to_run", sample_json(lock.kick_to_run)},
+              {"wait", distribution_json(lock.wait)},
+              {"handoff", distribution_json(lock.handoff)}};
+    for (const auto& [key, values] : lock.host)
+        json[key] = sample_json(values);
+    return json;
 }
 
 std::vector<Group> groups_of(const Results& results, const Configurations& configurations) {

@@ -34,6 +34,8 @@ void set(sample::Bench& bench, std::string_view key, const std::string& value) {
         bench.busy = std::stod(value);
     else if (key == "buckets")
         bench.buckets = number() != 0;
+    else if (key == "host_counters")
+        bench.host_counters = number() != 0;
     else // a lock's speed: queued/native=0.5
         bench.speed[std::string{key}] = std::stod(value);
 }

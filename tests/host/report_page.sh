@@ -79,6 +79,10 @@ good "$dir/curves.html" 18 'overcommit' # two of curves, eight for each factor
 good "$dir/real.html" 8 'real time'
 grep -q '^banner 0, marks 0' "$dir/found" || failed 'real time is marked as emulated'
 
+"$make_sample" "$dir/host" host_counters=1
+"$report" html "$dir/host" --out "$dir/host.html" || failed 'html of a run with counters of its host'
+good "$dir/host.html" 9 'host counters'
+
 "$make_sample" "$dir/busy" repetitions=8 busy=0.4 timing=real
 "$report" html "$dir/busy" --out "$dir/busy.html" || failed 'html of a noisy run'
 good "$dir/busy.html" 8 'noisy run'

@@ -35,6 +35,7 @@ struct Bench {
     double slow_moments = 0;                  ///< part of the repetitions that got a third of the throughput
     std::map<std::string, double> speed = {}; ///< factor for single locks, such as "queued/native"
     bool buckets = true;
+    bool host_counters = false; ///< of KVM, in each measurement
 };
 
 /// Standard normal numbers that are the same with every standard library, which std::normal_distribution is not.
@@ -128,29 +129,35 @@ inline Results bench_results(const Bench& bench) {
                     const bool sleeps = backend != "native";
                     const auto acquisitions = static_cast<std::uint64_t>(rate / 10);
                     const auto share = 1000 / bench.cpus;
-                    put({{"bench", "contention"},
-                         {"lock", lock},
-                         {"backend", backend},
-                         {"rep", rep},
-                         {"cpus", bench.cpus},
-                         {"duration_ns", 100'000'000},
-                         {"acquisitions", acquisitions},
-                         {"acquisitions_per_s", static_cast<std::uint64_t>(rate)},
-                         {"share_min_permille", share / 2},
-                         {"share_max_permille", share + share / 4},
-                         {"jain_permille", 900 + static_cast<int>(normal.uniform() * 99)},
-                         {"longest_gap_ns", 1'000'000},
-                         {"longest_run", 10},
-                         {"halts", sleeps ? acquisitions / 100 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
-                         {"kicks", sleeps ? acquisitions / 90 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
-                         {"pv_kick_wake", sleeps ? acquisitions / 100 : 0},
-                         {"pv_latency_wake", // in ticks of 2 GHz: some 5 us for each wake
-                          sleeps ? static_cast<std::uint64_t>(static_cast<double>(acquisitions / 100) * 10'000 *
-                                                              (0.9 + 0.2 * normal.uniform()))
-                                 : 0},
-                         {"spurious", 0},
-                         {"steal_ns", static_cast<std::uint64_t>(100'000'000 * normal.uniform())}},
-                        "bench");
+                    Json record{
+                        {"bench", "contention"},
+                        {"lock", lock},
+                        {"backend", backend},
+                        {"rep", rep},
+                        {"cpus", bench.cpus},
+                        {"duration_ns", 100'000'000},
+                        {"acquisitions", acquisitions},
+                        {"acquisitions_per_s", static_cast<std::uint64_t>(rate)},
+                        {"share_min_permille", share / 2},
+                        {"share_max_permille", share + share / 4},
+                        {"jain_permille", 900 + static_cast<int>(normal.uniform() * 99)},
+                        {"longest_gap_ns", 1'000'000},
+                        {"longest_run", 10},
+                        {"halts", sleeps ? acquisitions / 100 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
+                        {"kicks", sleeps ? acquisitions / 90 + static_cast<std::uint64_t>(normal.uniform() * 9) : 0},
+                        {"pv_kick_wake", sleeps ? acquisitions / 100 : 0},
+                        {"pv_latency_wake", // in ticks of 2 GHz: some 5 us for each wake
+                         sleeps ? static_cast<std::uint64_t>(static_cast<double>(acquisitions / 100) * 10'000 *
+                                                             (0.9 + 0.2 * normal.uniform()))
+                                : 0},
+                        {"spurious", 0},
+                        {"steal_ns", static_cast<std::uint64_t>(100'000'000 * normal.uniform())}};
+                    if (bench.host_counters)
+                        record.update({{"host_halt_exits", (sleeps ? acquisitions / 90 : 0) + bench.cpus},
+                                       {"host_halt_wakeup", bench.cpus},
+                                       {"host_directed_yield_attempted", sleeps ? acquisitions / 90 : 0},
+                                       {"host_directed_yield_successful", sleeps ? acquisitions / 200 : 0}});
+                    put(std::move(record), "bench");
                 }
             for (std::size_t i = 0; i < bench.locks.size(); ++i)
                 for (const char* what : {"wait", "handoff"}) {

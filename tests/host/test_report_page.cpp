@@ -49,6 +49,20 @@ TEST(PageData, HasEveryFigureOfEveryLock) {
     EXPECT_EQ(data.at("overcommit").size(), 0u);
 }
 
+TEST(PageData, HasWhatTheHostCountedIfItDid) {
+    Bench bench;
+    const Json without = page_data(bench_results(bench));
+    EXPECT_FALSE(lock_in(without.at("groups")[0], "pv-queued/kvm")->contains("host_halt_exits"));
+    bench.host_counters = true;
+    const Json data = page_data(bench_results(bench));
+    const Json& group = data.at("groups")[0];
+    const Json* lock = lock_in(group, "pv-queued/kvm");
+    for (const char* key :
+         {"host_halt_exits", "host_halt_wakeup", "host_directed_yield_attempted", "host_directed_yield_successful"})
+        EXPECT_EQ(lock->at(key).at("values").size(), 3u) << key;
+    EXPECT_NEAR(lock->at("host_directed_yield_attempted").at("mean").get<double>(), 1000.0 / 90, 0.2);
+}
+
 TEST(PageData, ADistributionGoesFromNothingToAll) {
     for (const bool buckets : {true, false}) {
         Bench bench;

@@ -311,6 +311,44 @@
     return text.join(" ");
   };
 
+  /// Bars side by side for what is counted, a set each: [label, key of the lock's mean, colour].
+  const counts = (shown, sets) => () => {
+    const all = shown.flatMap((lock) => sets.map(([, key]) => lock[key]?.mean ?? 0)).filter((value) => value > 0);
+    return {
+      type: "bar",
+      data: {
+        labels: shown.map((lock) => lock.name),
+        datasets: sets
+          .filter(([, key]) => shown.some((lock) => lock[key]?.mean > 0))
+          .map(([label, key, colour]) => ({
+            label,
+            data: shown.map((lock) => lock[key]?.mean || null),
+            texts: shown.map((lock) => small(lock[key]?.mean ?? 0)),
+            backgroundColor: faded(variable(colour)),
+            borderColor: variable(colour),
+            borderWidth: 1,
+            maxBarThickness: 14,
+          })),
+      },
+      options: {
+        indexAxis: "y",
+        layout: { padding: { right: 40 } },
+        scales: {
+          x: axis("for 1000 acquisitions", {
+            type: "logarithmic",
+            min: 10 ** Math.floor(Math.log10(Math.min(...all)) - 0.3),
+            ticks: { callback: (value) => (isPowerOfTen(value) ? small(value) : null), maxRotation: 0, autoSkip: false },
+          }),
+          y: { grid: { display: false }, ticks: { autoSkip: false, color: variable("--text") } },
+        },
+        plugins: {
+          legend: { position: "bottom", labels: { color: variable("--text"), boxWidth: 14 } },
+          tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${item.dataset.texts[item.dataIndex]} for 1000 acquisitions` } },
+        },
+      },
+    };
+  };
+
   // --- one group -------------------------------------------------------------------------------------------------------
 
   const drawGroup = (group) => {
@@ -426,43 +464,28 @@
         "For a thousand acquisitions, on a logarithmic axis. Locks that did neither are left out. Kicks above halts are wasted kicks.",
         false,
         barHeight(sleepers.length, 2) + 30,
-        () => {
-          const all = sleepers.flatMap((lock) => [lock.halts?.mean ?? 0, lock.kicks?.mean ?? 0]).filter((value) => value > 0);
-          const set = (label, key, colour) => ({
-            label,
-            data: sleepers.map((lock) => lock[key]?.mean || null),
-            texts: sleepers.map((lock) => small(lock[key]?.mean ?? 0)),
-            backgroundColor: faded(colour),
-            borderColor: colour,
-            borderWidth: 1,
-            maxBarThickness: 14,
-          });
-          return {
-            type: "bar",
-            data: {
-              labels: sleepers.map((lock) => lock.name),
-              datasets: [set("halts", "halts", variable("--lock-queued")), set("kicks", "kicks", variable("--lock-ticket"))],
-            },
-            options: {
-              indexAxis: "y",
-              layout: { padding: { right: 40 } },
-              scales: {
-                x: axis("for 1000 acquisitions", {
-                  type: "logarithmic",
-                  min: 10 ** Math.floor(Math.log10(Math.min(...all)) - 0.3),
-                  ticks: { callback: (value) => (isPowerOfTen(value) ? small(value) : null), maxRotation: 0, autoSkip: false },
-                }),
-                y: { grid: { display: false }, ticks: { autoSkip: false, color: variable("--text") } },
-              },
-              plugins: {
-                legend: { position: "bottom", labels: { color: variable("--text"), boxWidth: 14 } },
-                tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${item.dataset.texts[item.dataIndex]} for 1000 acquisitions` } },
-              },
-            },
-          };
-        },
+        counts(sleepers, [
+          ["halts", "halts", "--lock-queued"],
+          ["kicks", "kicks", "--lock-ticket"],
+        ]),
       );
     else note(cards, "Halts and kicks", "No lock halted or kicked in these runs.");
+
+    const seen = locks.filter((lock) => lock.host_halt_exits?.mean > 0);
+    if (seen.length)
+      card(
+        cards,
+        "What KVM counted",
+        "For a thousand acquisitions, on a logarithmic axis, between the sync points around each measurement. halt_exits has the HLTs of vCPUs without work as well; a directed yield is tried for each kick.",
+        false,
+        barHeight(seen.length, 4) + 30,
+        counts(seen, [
+          ["halt_exits", "host_halt_exits", "--lock-queued"],
+          ["halt_wakeup", "host_halt_wakeup", "--lock-pv-queued"],
+          ["directed yields tried", "host_directed_yield_attempted", "--lock-ticket"],
+          ["of these successful", "host_directed_yield_successful", "--lock-tas"],
+        ]),
+      );
 
     const woken = locks.filter((lock) => lock.kick_to_run);
     if (woken.length)
