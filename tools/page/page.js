@@ -471,7 +471,8 @@
       );
     else note(cards, "Halts and kicks", "No lock halted or kicked in these runs.");
 
-    const seen = locks.filter((lock) => lock.host_halt_exits?.mean > 0);
+    // Of the others KVM sees no more than idle vCPUs.
+    const seen = sleepers.filter((lock) => lock.host_halt_exits?.mean > 0);
     if (seen.length)
       card(
         cards,
