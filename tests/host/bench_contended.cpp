@@ -29,7 +29,6 @@ constexpr double kGoal = 0.95;
 
 /// Waits as the peers do, by PAUSE alone: the tests' threads give their CPU away now and then.
 struct Pausing : SpinningThreads {
-    static constexpr const char* kName = "threads-pausing";
     static void relax() noexcept { __builtin_ia32_pause(); }
 };
 
