@@ -64,7 +64,6 @@ HostTable host_table(const Results& results) {
             row = block->rows.insert(block->rows.end(), HostRow{});
             row->lock = lock;
         }
-        ++row->measurements;
         for (const HostField& field : kHostFields)
             (*row).*field.sum += number_in(record, field.key).value_or(0);
     }

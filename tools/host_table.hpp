@@ -15,8 +15,7 @@ namespace spinkick::report {
 
 /// Sums over all repetitions of a lock that have the host's counters.
 struct HostRow {
-    std::string lock; ///< with its back end
-    std::uint64_t measurements = 0;
+    std::string lock;                              ///< with its back end
     std::uint64_t halts = 0, kicks_and_yields = 0; ///< of the guest
     std::uint64_t halt_exits = 0, halt_wakeup = 0, halt_attempted_poll = 0, halt_successful_poll = 0;
     std::uint64_t directed_yield_attempted = 0, directed_yield_successful = 0, preemption_reported = 0;
