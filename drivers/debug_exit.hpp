@@ -12,7 +12,7 @@ namespace spinkick::drivers {
 
 inline constexpr std::uint16_t kDebugExitPort = 0xf4;
 
-/// Ends QEMU with (value << 1) | 1 if the device is there; returns if it is not.
+/// Ends QEMU with (value << 1) | 1 if the device is there: at once, or (QEMU 10.0) a while after this has returned.
 inline void debug_exit(std::uint8_t value) noexcept { x86::outl(kDebugExitPort, value); }
 
 } // namespace spinkick::drivers

@@ -6,6 +6,7 @@
 #include "arch/x86/xen_pv/xen_pv.hpp"
 #include "drivers/console.hpp"
 #include "drivers/debug_exit.hpp"
+#include "kernel/clock.hpp"
 #include "kernel/console.hpp"
 
 namespace spinkick::x86::power {
@@ -34,6 +35,9 @@ void triple_fault() noexcept {
 void off(std::uint8_t exit_value) noexcept {
     mask_interrupts();
     drivers::debug_exit(exit_value);
+    // A newer QEMU (10.0) ends by its main loop, a while after the write.
+    for (const clock::Deadline deadline(milliseconds(500)); !deadline.passed();)
+        pause();
     console_write_line("spinkick: exit device absent");
     drivers::console::drain();
     if (hypervisor_method != nullptr)
