@@ -106,6 +106,8 @@ constexpr auto kRows = rows_of<Contention>();
 /// All repetitions of one lock together.
 struct Total {
     stress::Histogram wait, handoff, hold;
+
+    void clear() noexcept { wait.clear(), handoff.clear(), hold.clear(); }
 };
 constinit std::array<Total, kRows.size()> totals{};
 
@@ -157,7 +159,7 @@ std::uint64_t skew_error(std::uint32_t count) noexcept {
 void run(test::TestContext& context) {
     const auto count = contenders();
     for (auto& total : totals)
-        total = Total{};
+        total.clear();
     Meter meter;
     const stress::FlightRecording off(false);
     for (std::uint32_t rep = 0; rep < repetitions(); ++rep) {
