@@ -35,7 +35,7 @@ constexpr Nanoseconds kAsleep = microseconds(150); ///< whoever said that it goe
 constexpr Nanoseconds kSettle = microseconds(400); ///< a second sleep that ends by itself has ended by then
 
 struct Shared {
-    Turn ready, kicked, asleep, released, returned;
+    Turn ready, kicked, asleep, released, sent, returned;
     std::atomic<bool> over{false};
     std::array<std::uint32_t, kCells.size()> rounds{}, early{};
 };
@@ -86,6 +86,11 @@ void sleeper() noexcept {
             B::relax(); // a wait that does not sleep must not drown the others
         }
         B::restore_interrupts(state);
+        // What released this round may have come too late to end a sleep, on a slow host. A kick is a flag: with one of
+        // its own on top, a wait takes both, and the next round does not begin with the kick of this one.
+        shared.sent.await(round);
+        B::kick(B::this_cpu());
+        B::wait_unless([] { return false; });
         shared.returned.set(round);
         workers::progress();
     }
@@ -116,6 +121,7 @@ void kicker() noexcept {
             machine::send_test_interrupt(target);
         else
             B::kick(target);
+        shared.sent.set(round);
         shared.returned.await(round);
         workers::progress();
     }
@@ -124,7 +130,7 @@ void kicker() noexcept {
 template <class B>
 bool holds(test::TestContext& context) noexcept {
     shared.ready.reset(), shared.kicked.reset(), shared.asleep.reset(), shared.released.reset();
-    shared.returned.reset();
+    shared.sent.reset(), shared.returned.reset();
     shared.over.store(false, std::memory_order_relaxed);
     shared.rounds.fill(0), shared.early.fill(0);
     const auto body = [](std::uint32_t worker, void*) { worker == kKicker ? kicker<B>() : sleeper<B>(); };
