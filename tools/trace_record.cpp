@@ -11,20 +11,27 @@
 namespace spinkick::report {
 namespace {
 
+/// Json alone would take 6e98 for a number of 64 bits, which is undefined.
+std::uint64_t whole_number(const Json& value) {
+    if (!value.is_number_integer() || value < 0)
+        throw InputError("a number from 0 is wanted");
+    return value.get<std::uint64_t>();
+}
+
 /// Throws Json's exceptions or InputError for a record of another shape.
 TraceTrack track_of(const Json& record) {
     TraceTrack track;
-    track.cpu = record.at("cpu").get<std::uint64_t>();
-    track.lost = record.at("lost").get<std::uint64_t>();
+    track.cpu = whole_number(record.at("cpu"));
+    track.lost = whole_number(record.at("lost"));
     const auto kinds = record.at("kinds").get<std::vector<std::string>>();
     for (const auto& item : record.at("events")) {
-        const auto kind = item.at(1).get<std::size_t>();
+        const auto kind = whole_number(item.at(1));
         if (kind >= kinds.size())
             throw InputError(fmt::format("event kind {} of {}", kind, kinds.size()));
-        track.events.push_back({item.at(0).get<std::uint64_t>(), kinds[kind], item.at(2).get<std::uint64_t>()});
+        track.events.push_back({whole_number(item.at(0)), kinds[kind], whole_number(item.at(2))});
     }
     for (const auto& item : record.at("steal"))
-        track.steal.emplace_back(item.at(0).get<std::uint64_t>(), item.at(1).get<std::uint64_t>());
+        track.steal.emplace_back(whole_number(item.at(0)), whole_number(item.at(1)));
     return track;
 }
 

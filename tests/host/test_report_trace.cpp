@@ -108,8 +108,10 @@ TEST(ReportTrace, ABrokenRecordCostsItselfOnly) {
     records.push_back(record(2, {{1, 99, 0}}));                    // a kind that does not exist
     records.push_back({{"type", "trace"}, {"lock", "tas"}});       // half of it
     records.push_back(record(3, Json::array({Json::array({1})}))); // a cut event
+    records.push_back(record(-1, {{1, kWants, kLock}}));           // no CPU
+    records.push_back(record(4, {{6.6e98, kWants, kLock}}));       // no time
     const auto file = trace_of(with(records));
-    EXPECT_EQ(file.at("otherData").at("unreadable_records"), 3);
+    EXPECT_EQ(file.at("otherData").at("unreadable_records"), 5);
     EXPECT_TRUE(check_trace(file).breaches.empty());
     EXPECT_EQ(check_trace(file).tracks.size(), 2u);
 }
