@@ -47,9 +47,16 @@ else
     cp "$here/grub-menu.cfg" "$work/tree/boot/grub/grub.cfg" || die "$here/grub-menu.cfg cannot be read"
 fi
 
-# With -d grub-mkrescue takes one firmware, without it all that the system has.
-options=(--install-modules="$modules" --locales= --fonts= --themes=)
-if ((${#firmwares[@]} == 1)) || [[ $grub != /usr/lib/grub ]]; then options+=(-d "$grub/${firmwares[0]}"); fi
+# With -d grub-mkrescue takes one firmware, without it all that the system has: those of Xen too, which have no multiboot2, and
+# for whose sake each then gets all its modules.
+options=(--locales= --fonts= --themes=)
+if ((${#firmwares[@]} == 1)) || [[ $grub != /usr/lib/grub ]]; then
+    options+=(-d "$grub/${firmwares[0]}" --install-modules="$modules")
+else
+    all_have_it=1
+    for platform in "$grub"/*/modinfo.sh; do [[ -e ${platform%/*}/multiboot2.mod ]] || all_have_it=0; done
+    ((!all_have_it)) || options+=(--install-modules="$modules")
+fi
 grub-mkrescue "${options[@]}" -o "$work/image.iso" "$work/tree" >"$work/log" 2>&1 ||
     die "grub-mkrescue failed: $(grep -v '^xorriso' "$work/log" | tail -n 1)"
 mv "$work/image.iso" "$output" || die "$output cannot be written"
